@@ -1,0 +1,1 @@
+"""The processes on the stream."""

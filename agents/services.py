@@ -1,0 +1,162 @@
+"""The one place that wires: settings and policy in, ports on real servers out."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import redis
+import redis.asyncio
+from redis.asyncio.retry import Retry as AsyncRetry
+from redis.backoff import ExponentialWithJitterBackoff
+from redis.retry import Retry
+
+from monitor.adapters.folder_references import FolderReferences
+from monitor.adapters.redis_alerts import RedisAlerts
+from monitor.adapters.redis_answers import RedisAnswers
+from monitor.adapters.redis_clock import RedisClock
+from monitor.adapters.redis_conversations import RedisConversations
+from monitor.adapters.redis_keys import Keys
+from monitor.adapters.redis_review import RedisReview
+from monitor.adapters.redis_sampling import RedisSampling
+from monitor.adapters.redis_windows import RedisWindows
+from monitor.judging.executor import Executor, ExecutorPolicy
+from monitor.judging.judge import Judge
+from monitor.judging.rules import RuleJudge
+from monitor.policy import ConfigError, Policy
+from monitor.settings import Profile, Settings
+
+
+def wall_now() -> datetime:
+    """Read the wall's clock; hops are given this function and read no clock themselves."""
+    return datetime.now(UTC)  # noqa: TID251 - the process is where the clock is read
+
+
+@dataclass
+class Stores:
+    """Everything that is remembered, behind its port."""
+
+    client: redis.asyncio.Redis
+    conversations: RedisConversations
+    windows: RedisWindows
+    alerts: RedisAlerts
+    review: RedisReview
+    answers: RedisAnswers
+    clock: RedisClock
+
+    async def start(self) -> None:
+        """Load the server-side functions; raises StoreUnavailable."""
+        for store in (self.conversations, self.windows, self.alerts, self.review, self.clock):
+            await store.start()
+
+    async def close(self) -> None:
+        """Let go of all connections."""
+        await self.client.aclose()
+
+
+@dataclass
+class Services:
+    """What the stages of a worker share."""
+
+    settings: Settings
+    policy: Policy
+    stores: Stores
+    judge: Judge
+    executor: Executor
+    now: Callable[[], datetime] = wall_now
+
+    async def close(self) -> None:
+        """Let go of all connections."""
+        await self.judge.close()
+        await self.stores.close()
+
+
+def build_stores(settings: Settings, policy: Policy) -> Stores:
+    """Wire the stores; nothing is connected yet."""
+    client = async_client(settings)
+    keys = Keys(settings.namespace, policy.monitor.windows.shards)
+    return Stores(
+        client=client,
+        conversations=RedisConversations(client, keys, policy.monitor.conversations),
+        windows=RedisWindows(client, keys, policy.monitor.windows),
+        alerts=RedisAlerts(client, keys),
+        review=RedisReview(client, keys),
+        answers=RedisAnswers(client, keys, keep_days=policy.monitor.conversations.keep_records_days),
+        clock=RedisClock(client, keys, partitions=policy.monitor.topics.partitions),
+    )
+
+
+def build_services(settings: Settings, policy: Policy) -> Services:
+    """Wire judge and stores; raises ConfigError where the judge cannot speak."""
+    stores = build_stores(settings, policy)
+    judge = build_judge(settings, policy)
+    limits = ExecutorPolicy(
+        deadline_seconds=policy.monitor.judge.deadline_seconds,
+        max_age=timedelta(hours=policy.monitor.judge.max_age_hours),
+    )
+    executor = Executor(judge, stores.answers, policy.rubric.version, limits)
+    return Services(settings, policy, stores, judge, executor)
+
+
+def build_judge(settings: Settings, policy: Policy) -> Judge:
+    """Choose the judge. In production a missing key is a refusal to start, never a silent fall to the rules."""
+    references = FolderReferences(settings.documents or Path("documents"))
+    wanted = policy.monitor.judge
+    configured = wanted.model is not None and settings.judge_api_key is not None
+    use_llm = wanted.backend == "llm" or (wanted.backend == "auto" and configured)
+    if not use_llm:
+        if wanted.backend == "auto" and settings.profile is Profile.PRODUCTION:
+            raise ConfigError(
+                "monitor.yaml: judge.backend: auto finds no LLM in the production profile; set judge.model and "
+                "MONITOR_JUDGE_API_KEY, or say backend: rules if the offline rules are what you want"
+            )
+        return RuleJudge(policy.rubric, references, region=policy.monitor.intake.phone_region)
+    # The SDK takes a second to import; the rules and the command line do without it.
+    from monitor.adapters.openai_judge import OpenAIJudge  # noqa: PLC0415
+
+    if settings.judge_api_key is None:
+        raise ConfigError("MONITOR_JUDGE_API_KEY: missing; judge.backend llm needs it")
+    return OpenAIJudge(
+        policy.rubric,
+        references,
+        model=wanted.model or "",
+        base_url=wanted.base_url,
+        api_key=settings.judge_api_key.get_secret_value(),
+        timeout_seconds=wanted.timeout_seconds,
+        deadline_seconds=wanted.deadline_seconds,
+        max_attempts=wanted.max_attempts,
+        temperature=wanted.temperature,
+        max_tokens=wanted.max_tokens,
+    )
+
+
+def async_client(settings: Settings) -> redis.asyncio.Redis:
+    """Connect lazily; `from_url` retries nothing of itself, so the retries are named."""
+    return redis.asyncio.Redis.from_url(
+        settings.redis,
+        retry=AsyncRetry(ExponentialWithJitterBackoff(base=0.05, cap=1.0), 5),
+        socket_timeout=10,
+        socket_connect_timeout=5,
+    )
+
+
+def sync_client(settings: Settings) -> Any:
+    """Connect lazily and blockingly, for the sampler and the command line."""
+    return redis.Redis.from_url(
+        settings.redis,
+        retry=Retry(ExponentialWithJitterBackoff(base=0.05, cap=1.0), 5),
+        socket_timeout=10,
+        socket_connect_timeout=5,
+    )
+
+
+def sampling_store(settings: Settings, policy: Policy) -> RedisSampling:
+    """Wire what the sampler remembers."""
+    keys = Keys(settings.namespace, policy.monitor.windows.shards)
+    return RedisSampling(
+        sync_client(settings),
+        keys,
+        remember_hours=policy.sampling.remember_hours,
+        census_days=policy.monitor.windows.retention_days,
+    )

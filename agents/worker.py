@@ -1,0 +1,148 @@
+"""Faust stages in one process: each an app with a consumer group of its own, all on one loop.
+
+The exit status is the orchestrator's signal: 0 after SIGTERM, 1 when a stage failed or stalled.
+"""
+
+import asyncio
+import signal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from agents import aggregate, assemble, evaluate, judge, notify
+from agents.app import build_app
+from agents.consume import Progress
+from agents.metering import MeteredExecutor, MeteredPublisher, start_metrics
+from agents.publisher import FaustPublisher
+from agents.receivers import build_receivers
+from agents.services import Services
+from monitor.alerting.receiver import Receiver
+from monitor.metrics import Metrics, NoMetrics
+from monitor.pipeline import Pipeline, Ports
+from monitor.topics import DEAD_LETTERS
+
+STAGES = ("assemble", "judge", "aggregate", "evaluate", "notify")
+STALLED_AFTER_SECONDS = 600.0
+"""An event in hand for longer than this means that the stage is stuck; ending the worker frees its partitions."""
+HEALTH_EVERY_SECONDS = 5.0
+STOP_LIMIT_SECONDS = 25.0
+"""Longer than the calls in hand may take to end (`consume.STOP_LIMIT_SECONDS`), shorter than a SIGKILL's grace."""
+
+log = structlog.get_logger()
+
+
+@dataclass
+class Stage:
+    """One running stage."""
+
+    name: str
+    app: Any
+    progress: Progress | None
+
+
+def build_stage(
+    name: str, services: Services, receivers: Mapping[str, Receiver], metrics: Metrics | None = None
+) -> Stage:
+    """Build the app of one stage with its agent or timer."""
+    app = build_app(name, services.settings)
+    prefix = services.settings.topic_prefix
+    policy = services.policy
+    alerts = services.stores.alerts
+    metrics = metrics or NoMetrics()
+    ports = Ports(
+        conversations=services.stores.conversations,
+        windows=services.stores.windows,
+        alerts=alerts,
+        review=services.stores.review,
+        clock=services.stores.clock,
+        executor=MeteredExecutor(services.executor, metrics),
+        judge_version=services.judge.identity.version,
+        receivers=receivers,
+        now=services.now,
+    )
+    publisher = MeteredPublisher(FaustPublisher(app), metrics, stage=name, dead_letters=prefix + DEAD_LETTERS)
+    pipeline = Pipeline(ports, policy, publisher, prefix=prefix)
+    progress: Progress | None = None
+    match name:
+        case "assemble":
+            progress = assemble.attach(app, pipeline, policy.monitor.clock, prefix=prefix, metrics=metrics)
+        case "judge":
+            concurrency = policy.monitor.judge.concurrency
+            progress = judge.attach(app, pipeline, concurrency=concurrency, prefix=prefix, metrics=metrics)
+        case "aggregate":
+            progress = aggregate.attach(app, pipeline, prefix=prefix, metrics=metrics)
+        case "evaluate":
+            evaluate.attach(
+                app,
+                pipeline,
+                policy.monitor.clock,
+                metrics=metrics,
+                evaluated_through=alerts.evaluated_through,
+                now=services.now,
+            )
+        case "notify":
+            notify.attach(app, pipeline, metrics=metrics, outbox=alerts.outbox)
+        case _:
+            raise ValueError(f"no stage {name!r}; there are {', '.join(STAGES)}")
+    return Stage(name, app, progress)
+
+
+async def work(services: Services, names: Sequence[str]) -> int:
+    """Run stages until SIGTERM or the failure of one; return the exit status."""
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    await services.stores.start()
+    receivers = build_receivers(services.policy.routing)
+    metrics = start_metrics(services.settings)
+    stages = [build_stage(name, services, receivers, metrics) for name in names]
+    try:
+        await asyncio.gather(*(_start(stage) for stage in stages))
+        failure = await _until_over(stages, stopping, metrics)
+    finally:
+        await asyncio.gather(*(_stop(stage) for stage in stages))
+        for receiver in receivers.values():
+            await receiver.close()
+        await services.close()
+    if failure:
+        log.critical("worker_failed", reason=failure)
+    return 1 if failure else 0
+
+
+async def _start(stage: Stage) -> None:
+    stage.app.finalize()
+    await stage.app.maybe_start()
+    log.info("stage_started", stage=stage.name)
+
+
+async def _stop(stage: Stage) -> None:
+    # Faust waits without end for a broker that is gone.
+    try:
+        async with asyncio.timeout(STOP_LIMIT_SECONDS):
+            await stage.app.stop()
+    except TimeoutError:
+        log.warning("stage_not_stopped", stage=stage.name, after_seconds=STOP_LIMIT_SECONDS)
+    except Exception as error:  # noqa: BLE001 - a crashed app may fail to stop; the others must stop all the same
+        log.warning("stage_stopped_badly", stage=stage.name, error=type(error).__name__)
+
+
+async def _until_over(stages: Sequence[Stage], stopping: asyncio.Event, metrics: Metrics) -> str | None:
+    while not stopping.is_set():
+        for stage in stages:
+            if stage.app.crashed:
+                return f"{stage.name}: {stage.app.crash_reason!r}"
+            if stage.app.should_stop:
+                return f"{stage.name}: stopped by itself"
+            waiting = stage.progress.oldest_undone_seconds() if stage.progress else 0.0
+            metrics.gauge("monitor_in_hand_seconds", waiting, stage=stage.name)
+            if waiting > STALLED_AFTER_SECONDS:
+                return f"{stage.name}: an event has been in hand for {waiting:.0f} s"
+        try:
+            async with asyncio.timeout(HEALTH_EVERY_SECONDS):
+                await stopping.wait()
+        except TimeoutError:
+            continue
+    return None

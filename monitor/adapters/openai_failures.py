@@ -1,0 +1,101 @@
+"""What may go wrong on the way to a model, in our words: what to try again and when, what to give up."""
+
+import json
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+
+from openai import APIConnectionError, APIStatusError
+
+from monitor.judging.judge import NotScored
+from monitor.judging.judgment import FailureKind
+
+_TOO_MANY = 429
+_TRY_AGAIN = frozenset({408, 409, _TOO_MANY})
+_SERVER_ERRORS = 500
+
+
+class Retryable(Exception):  # noqa: N818 - it is no error until the attempts are used up
+    """A failure that another attempt may cure."""
+
+    def __init__(self, kind: FailureKind, reason: str, *, wait_seconds: float | None = None) -> None:
+        """Say what failed, and how long the endpoint asks to wait."""
+        super().__init__(reason)
+        self.kind = kind
+        self.reason = reason
+        self.wait_seconds = wait_seconds
+
+
+def retryable_of(error: Exception) -> Retryable | None:
+    """Return the failure if another attempt may cure it; only 429, 5xx, transport and timeouts may."""
+    match error:
+        case APIStatusError():
+            return _status(error)
+        case APIConnectionError():
+            return _transport(error)
+        case json.JSONDecodeError() | UnicodeDecodeError():
+            return Retryable(FailureKind.UNAVAILABLE, "the endpoint answered 200 with broken JSON")
+        case _:
+            return None
+
+
+def failure_of(error: APIStatusError) -> NotScored:
+    """Return a refusal of the request itself; it would be refused again."""
+    return NotScored(kind=FailureKind.REJECTED, reason=_said(error))
+
+
+def _status(error: APIStatusError) -> Retryable | None:
+    # An empty account answers 429 too, and no waiting fills it.
+    if error.code == "insufficient_quota":
+        return None
+    if error.status_code not in _TRY_AGAIN and error.status_code < _SERVER_ERRORS:
+        return None
+    kind = FailureKind.RATE_LIMITED if error.status_code == _TOO_MANY else FailureKind.UNAVAILABLE
+    return Retryable(kind, _said(error), wait_seconds=_told_to_wait(error))
+
+
+def _transport(error: APIConnectionError) -> Retryable:
+    # With the aiohttp transport a refused or dropped connection arrives as APITimeoutError as well; whether time
+    # ran out, only the causes below it say.
+    causes = [error.__cause__]
+    while causes[-1] is not None:
+        causes.append(causes[-1].__cause__ or causes[-1].__context__)
+    if any(isinstance(cause, TimeoutError) for cause in causes):
+        return Retryable(FailureKind.TIMEOUT, "the endpoint did not answer in time")
+    last = next((type(cause).__name__ for cause in reversed(causes) if cause is not None), "no cause given")
+    return Retryable(FailureKind.UNAVAILABLE, f"the endpoint is out of reach ({last})")
+
+
+def _said(error: APIStatusError) -> str:
+    # The message may quote the prompt or the key, so only the code and the parameter are repeated.
+    details = [detail for detail in (error.code, error.param) if isinstance(detail, str)]
+    named = f" ({', '.join(detail[:60] for detail in details)})" if details else ""
+    return f"the endpoint answered {error.status_code}{named}"
+
+
+def _told_to_wait(error: APIStatusError) -> float | None:
+    headers = error.response.headers
+    milliseconds = _number(headers.get("retry-after-ms"))
+    if milliseconds is not None:
+        return milliseconds / 1000
+    told = headers.get("retry-after")
+    seconds = _number(told)
+    if seconds is not None:
+        return seconds
+    at, now = _moment(told), _moment(headers.get("date"))
+    # By the endpoint's own clock, which is the one that counts here.
+    return max(0.0, (at - now).total_seconds()) if at and now else None
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        value = float(text or "")
+    except ValueError:
+        return None
+    return value if 0 <= value < float("inf") else None
+
+
+def _moment(text: str | None) -> datetime | None:
+    try:
+        return parsedate_to_datetime(text or "")
+    except (TypeError, ValueError):
+        return None

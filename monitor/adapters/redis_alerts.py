@@ -1,0 +1,130 @@
+"""Alerts in Redis, all in one slot: a transition and its entry in the outbox are one server-side step."""
+
+from collections.abc import Awaitable, Collection, Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any
+
+from monitor.adapters.redis_functions import UNAVAILABLE, Client, Functions, StoreUnavailable
+from monitor.adapters.redis_keys import Keys
+from monitor.alerting.alert import OPEN, Alert, AlertState, Transition
+from monitor.alerting.receiver import Notification
+from monitor.alerting.store import OutboxEntry, notification_of
+
+RESOLVED_MAX = 1000
+"""Resolved alerts kept, the newest; they tell flapping and fill the history that people see."""
+
+
+class RedisAlerts:
+    """The port `AlertStore` on Redis or Valkey."""
+
+    def __init__(self, client: Client, keys: Keys, *, resolved_max: int = RESOLVED_MAX) -> None:
+        """Take a client that answers in bytes; `start()` loads the functions."""
+        self._client = client
+        self._functions = Functions(client, "cm_alerts")
+        self._resolved_max = resolved_max
+        self._open = keys.alerts("open")
+        self._resolved = keys.alerts("resolved")
+        self._by_time = keys.alerts("resolved_at")
+        self._outbox = keys.alerts("outbox")
+        self._order = keys.alerts("outbox", "order")
+        self._sequence = keys.alerts("outbox", "sequence")
+        self._delivered = keys.alerts("outbox", "delivered")
+        self._boundary = keys.alerts("evaluated_through")
+
+    async def start(self) -> None:
+        """Load the server-side functions."""
+        await self._functions.load()
+
+    async def get(self, fingerprint: str) -> Alert | None:
+        """Return one alert."""
+        for key in (self._open, self._resolved):
+            text = await _answered(self._client.hget(key, fingerprint))
+            if text is not None:
+                return _alert(text)
+        return None
+
+    async def all(self, states: Collection[AlertState] | None = None) -> tuple[Alert, ...]:
+        """Return the alerts in these states, ordered by fingerprint."""
+        wanted = set(AlertState if states is None else states)
+        texts: list[bytes] = []
+        if wanted & set(OPEN):
+            texts += await _answered(self._client.hvals(self._open))
+        if AlertState.RESOLVED in wanted:
+            texts += await _answered(self._client.hvals(self._resolved))
+        alerts = (_alert(text) for text in texts)
+        return tuple(sorted((a for a in alerts if a.state in wanted), key=lambda alert: alert.fingerprint))
+
+    async def commit(self, transition: Transition) -> bool:
+        """Write a transition and its outbox entry, if the version before it is still stored."""
+        alert = transition.alert
+        notification = notification_of(transition)
+        done = await self._functions.call(
+            "cm_alerts_commit",
+            [self._open, self._resolved, self._by_time, self._outbox, self._order, self._sequence],
+            [
+                alert.fingerprint,
+                transition.expected_version,
+                alert.model_dump_json(),
+                alert.state,
+                transition.at.timestamp(),
+                self._resolved_max,
+                notification.id if notification else "",
+                notification.model_dump_json() if notification else "",
+            ],
+        )
+        return bool(done)
+
+    async def outbox(self, limit: int) -> tuple[OutboxEntry, ...]:
+        """Return the oldest unfinished notifications."""
+        reply = await self._functions.call(
+            "cm_alerts_outbox", [self._outbox, self._order, self._delivered], [limit]
+        )
+        return tuple(
+            OutboxEntry(
+                notification=Notification.model_validate_json(text),
+                delivered_to=tuple(names.decode().splitlines()),
+            )
+            for text, names in zip(reply[::2], reply[1::2], strict=True)
+        )
+
+    async def delivered(self, entry_id: str, receiver: str) -> None:
+        """Note that one receiver has it."""
+        await self._functions.call(
+            "cm_alerts_delivered", [self._outbox, self._delivered], [entry_id, receiver]
+        )
+
+    async def finish(self, entry_ids: Sequence[str]) -> None:
+        """Take notifications out of the outbox."""
+        if entry_ids:
+            await self._functions.call(
+                "cm_alerts_finish", [self._outbox, self._order, self._delivered], list(entry_ids)
+            )
+
+    async def evaluated_through(self) -> datetime | None:
+        """Return the last boundary whose evaluation is done."""
+        text = await _answered(self._client.get(self._boundary))
+        return datetime.fromisoformat(text.decode()) if text else None
+
+    async def claim_evaluation(self, boundary: datetime, expected: datetime | None) -> bool:
+        """Move the boundary on, if the expected one is still stored."""
+        arguments = [_utc(boundary), _utc(expected) if expected else ""]
+        return bool(await self._functions.call("cm_alerts_claim", [self._boundary], arguments))
+
+
+def _utc(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat()
+
+
+@lru_cache(maxsize=512)
+def _alert(text: bytes) -> Alert:
+    # An evaluation reads all open alerts, and few of them changed since the last one.
+    _, _, alert = text.partition(b" ")
+    return Alert.model_validate_json(alert)
+
+
+async def _answered(answer: Awaitable[Any]) -> Any:
+    try:
+        return await answer
+    except UNAVAILABLE as error:
+        raise StoreUnavailable(f"alerts: {error}") from error

@@ -1,0 +1,1 @@
+"""Findings in, alerts with their life and evidence out."""

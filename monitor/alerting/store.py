@@ -1,0 +1,64 @@
+"""The port of the alerts: transitions go in by compare-and-set, each with its entry in the outbox."""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import Protocol
+
+from monitor.alerting.alert import Alert, AlertState, Transition
+from monitor.alerting.receiver import Notification
+from monitor.intake.event import Value
+
+
+class OutboxEntry(Value):
+    """A notification that waits, and which receivers have it already."""
+
+    notification: Notification
+    delivered_to: tuple[str, ...] = ()
+
+    @property
+    def id(self) -> str:
+        """Return the id of its notification."""
+        return self.notification.id
+
+
+def notification_of(transition: Transition) -> Notification | None:
+    """Return what people are told of a transition; None for a silent one."""
+    if not transition.notify:
+        return None
+    return Notification(id=transition.id, alert=transition.alert, reason=transition.reason, at=transition.at)
+
+
+class AlertStore(Protocol):
+    """Whoever keeps the alerts. Every method is safe to repeat and raises StoreUnavailable if it cannot."""
+
+    async def get(self, fingerprint: str) -> Alert | None:
+        """Return one alert, resolved ones too as long as they are kept."""
+        ...
+
+    async def all(self, states: Collection[AlertState] | None = None) -> tuple[Alert, ...]:
+        """Return the alerts in these states, all of them without, ordered by fingerprint."""
+        ...
+
+    async def commit(self, transition: Transition) -> bool:
+        """Write a transition and its outbox entry in one step; False if another version is stored by now."""
+        ...
+
+    async def outbox(self, limit: int) -> tuple[OutboxEntry, ...]:
+        """Return the oldest notifications that are not finished."""
+        ...
+
+    async def delivered(self, entry_id: str, receiver: str) -> None:
+        """Note that one receiver has it."""
+        ...
+
+    async def finish(self, entry_ids: Sequence[str]) -> None:
+        """Take notifications out of the outbox: every receiver has them, or never will."""
+        ...
+
+    async def evaluated_through(self) -> datetime | None:
+        """Return the last boundary whose evaluation is done; None before the first."""
+        ...
+
+    async def claim_evaluation(self, boundary: datetime, expected: datetime | None) -> bool:
+        """Move `evaluated_through` on, after the effects; False if another leader was there first."""
+        ...

@@ -1,0 +1,155 @@
+"""What the looking commands share: the stores of one deployment, its broker, options that mean the same everywhere."""
+
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from typing import Annotated, Any, NamedTuple
+
+import typer
+from rich.console import Console
+
+from agents.services import Stores
+from monitor.adapters.kafka_admin import BrokerUnavailable, KafkaAdmin
+from monitor.alerting.forgetting import without_words_of
+from monitor.cli.context import load, sentences
+from monitor.cli.views import Views
+from monitor.policy import Policy
+from monitor.settings import Settings
+from monitor.windows.bucket import BucketCounts, Scope
+
+PIPE_WIDTH = 140
+PROBE_SECONDS = 2.0
+"""How long a broker may take to accept a connection; the admin client itself would wait for half a minute."""
+ATTEMPTS = 5
+"""Tries to win a compare-and-set against the evaluator."""
+
+NameOption = Annotated[
+    str | None, typer.Option("--name", help="Namespace, as of a replay; without it MONITOR_NAMESPACE.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
+
+
+class Forgotten(NamedTuple):
+    """What was erased in Redis."""
+
+    texts: int
+    answers: int
+    cases: int
+    alerts: int
+
+
+class Looks(Views):
+    """Further reads of one deployment, and the one thing that people may erase."""
+
+    def buckets(
+        self, start: datetime, end: datetime
+    ) -> Sequence[tuple[Scope, Mapping[datetime, BucketCounts]]]:
+        """Return the buckets of each scope that has any in [start, end)."""
+
+        async def read(stores: Stores) -> list[tuple[Scope, Mapping[datetime, BucketCounts]]]:
+            found = [
+                (scope, await stores.windows.buckets(scope, start, end))
+                for scope in await stores.windows.scopes()
+            ]
+            return [(scope, buckets) for scope, buckets in found if buckets]
+
+        return self._ask(read)
+
+    def begins(self) -> tuple[datetime, ...]:
+        """Return the starts of all kept buckets."""
+        return self._ask(lambda stores: stores.windows.begins())
+
+    def scopes(self) -> tuple[Scope, ...]:
+        """Return every scope that has a bucket."""
+        return self._ask(lambda stores: stores.windows.scopes())
+
+    def waiting_notifications(self, limit: int = 1000) -> int:
+        """Count what people have not been told yet, up to a limit."""
+
+        async def count(stores: Stores) -> int:
+            return len(await stores.alerts.outbox(limit))
+
+        return self._ask(count)
+
+    def forget(self, conversation_id: str, judgment_ids: Sequence[str]) -> Forgotten:
+        """Erase the words of a conversation in Redis; figures stay. Doing it again changes nothing."""
+
+        async def erase(stores: Stores) -> Forgotten:
+            cases = await stores.windows.forget(conversation_id)
+            alerts = 0
+            for alert in await stores.alerts.all():
+                alerts += await _forget_in(stores, alert.fingerprint, conversation_id)
+            await stores.answers.forget(list(judgment_ids))
+            # Its record comes last: it names the judgments, should this have to be done again.
+            texts = await stores.conversations.forget(conversation_id)
+            return Forgotten(texts, len(judgment_ids), cases, alerts)
+
+        return self._ask(erase)
+
+
+async def _forget_in(stores: Stores, fingerprint: str, conversation_id: str) -> int:
+    for _ in range(ATTEMPTS):
+        alert = await stores.alerts.get(fingerprint)
+        transition = without_words_of(alert, conversation_id) if alert else None
+        if transition is None:
+            return 0
+        if await stores.alerts.commit(transition):
+            return 1
+    return 0
+
+
+@contextmanager
+def looking(name: str | None) -> Iterator[tuple[Settings, Policy, Looks]]:
+    """Open the stores of a namespace; what goes wrong outside of us is one sentence."""
+    with sentences():
+        settings, policy = loaded(name)
+        with closing(Looks(settings, policy)) as looks:
+            yield settings, policy, looks
+
+
+def loaded(name: str | None) -> tuple[Settings, Policy]:
+    """Read settings and configuration, for a namespace if one is given."""
+    return load(namespace=name) if name else load()
+
+
+@contextmanager
+def broker(settings: Settings) -> Iterator[KafkaAdmin]:
+    """Open the broker's administration; raises BrokerUnavailable within seconds, not half a minute."""
+    addresses = settings.kafka.split(",")
+    if not any(_accepts(address) for address in addresses):
+        raise BrokerUnavailable(
+            f"Kafka at {settings.kafka}: nobody answers there; is MONITOR_KAFKA right and the broker up?"
+        )
+    with closing(KafkaAdmin(settings)) as admin:
+        yield admin
+
+
+def moment(at: datetime | None) -> str:
+    """Return a time as people read it, to the second, with its zone."""
+    return "-" if at is None else f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def minute(at: datetime | None) -> str:
+    """Return a time in a column whose head says that it is UTC."""
+    return "-" if at is None else f"{at.astimezone(UTC):%Y-%m-%d %H:%M}"
+
+
+def screen() -> Console:
+    """Return the console; a pipe has no width of its own, and 80 columns would cut every table."""
+    console = Console()
+    return console if console.is_terminal else Console(width=PIPE_WIDTH)
+
+
+def printed(value: Any) -> None:
+    """Print a JSON text; rich would colour and wrap it."""
+    typer.echo(value)
+
+
+def _accepts(address: str) -> bool:
+    host, _, port = address.strip().rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=PROBE_SECONDS).close()
+    except (OSError, ValueError):
+        return False
+    return True

@@ -1,0 +1,44 @@
+"""The command `monitor`."""
+
+import typer
+
+from monitor.cli import alerts, config, dead_letters, demo, run, topics
+from monitor.cli.explain import explain
+from monitor.cli.forget import forget
+from monitor.cli.judge_command import judge
+from monitor.cli.replay import replay
+from monitor.cli.schema import schema
+from monitor.cli.status import status
+from monitor.cli.windows import windows
+
+app = typer.Typer(
+    name="monitor",
+    help="A quality monitor for AI assistants in production.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+app.command()(run.up)
+app.command()(run.work)
+app.command()(run.sample)
+app.command()(demo.demo)
+app.command()(replay)
+app.command()(judge)
+app.command()(status)
+app.command()(windows)
+app.command()(explain)
+app.command()(forget)
+app.command()(schema)
+app.add_typer(alerts.app, name="alerts")
+app.add_typer(dead_letters.app, name="dead-letters")
+app.add_typer(topics.app, name="topics")
+app.add_typer(config.app, name="config")
+
+
+def main() -> None:
+    """Run the command line."""
+    app()
+
+
+if __name__ == "__main__":
+    main()

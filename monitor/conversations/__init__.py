@@ -1,0 +1,1 @@
+"""Turns in, conversations with their end and revision out."""

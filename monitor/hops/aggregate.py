@@ -1,0 +1,92 @@
+"""Judgments in; buckets, outcomes and critical alerts out, each exactly once in effect."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from pydantic import ValidationError
+
+from monitor.alerting.evaluation import record_criticals
+from monitor.alerting.store import AlertStore
+from monitor.clock import ClockKind, ClockStore
+from monitor.conversations.store import ConversationStore
+from monitor.detection.gates import GatePolicy
+from monitor.hops.inbound import Burial, Inbound, Now, complaint
+from monitor.judging.judgment import JUDGMENT_RECORD, Record
+from monitor.publishing import Publisher
+from monitor.review.item import ReviewQueue, items_of
+from monitor.topics import DEAD_LETTERS
+from monitor.windows.store import WindowStore
+
+HOP = "aggregate"
+
+
+class Aggregate:
+    """The hop from judgments to windows."""
+
+    def __init__(
+        self,
+        *,
+        windows: WindowStore,
+        conversations: ConversationStore[Record],
+        alerts: AlertStore,
+        review: ReviewQueue,
+        clock: ClockStore,
+        clock_kind: ClockKind,
+        gates: GatePolicy,
+        publisher: Publisher,
+        prefix: str,
+        now: Now,
+    ) -> None:
+        """Take the ports."""
+        self._windows = windows
+        self._conversations = conversations
+        self._alerts = alerts
+        self._review = review
+        self._clock = clock
+        self._stream_time = clock_kind is ClockKind.STREAM
+        self._gates = gates
+        self._burial = Burial(publisher, prefix + DEAD_LETTERS, now)
+        self._now = now
+
+    async def __call__(self, batch: Sequence[Inbound]) -> None:
+        """Enter a batch; a clock marker counts only after all that came before it."""
+        records: list[Record] = []
+        times: dict[int, dict[str, datetime]] = {}
+        for message in batch:
+            if message.is_marker:
+                mark = await self._burial.watermark(HOP, message)
+                if mark is not None:
+                    times.setdefault(message.position.partition, {}).update(mark.times)
+                continue
+            try:
+                records.append(JUDGMENT_RECORD.validate_json(message.value))
+            except ValidationError as error:
+                reason = f"no judgment: {complaint(error)}"
+                await self._burial.bury(HOP, message, fault="invalid", reason=reason)
+        await self._enter(records)
+        for partition, known in times.items():
+            await self._clock.advance(HOP, partition, known)
+
+    async def _enter(self, records: Sequence[Record]) -> None:
+        if not records:
+            return
+        await self._windows.apply(records, now=await self._kept_from(records))
+        # A critical failure is told from the judgment itself: it must not wait for a timer.
+        await record_criticals(self._alerts, records, policy=self._gates, now=self._moment(records))
+        await self._review.add(items_of(records))
+        # Outcomes come last: an event that counts as judged is in its window.
+        await self._conversations.settle(records)
+
+    async def _kept_from(self, records: Sequence[Record]) -> datetime:
+        """Return the time from which the windows count what they keep.
+
+        In a replay the judgments may be days ahead of the evaluator, which needs the buckets behind them still.
+        """
+        if not self._stream_time:
+            return self._now()
+        oldest = min(record.observed_at for record in records)
+        through = await self._alerts.evaluated_through()
+        return min(oldest, through) if through else oldest
+
+    def _moment(self, records: Sequence[Record]) -> datetime:
+        return max(record.observed_at for record in records) if self._stream_time else self._now()

@@ -1,0 +1,1 @@
+"""Bytes in, events or dead letters out."""

@@ -1,0 +1,1 @@
+"""Conversations in, judgments or judge failures out."""

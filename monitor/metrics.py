@@ -1,0 +1,75 @@
+"""What a process tells of itself: names in, and whoever keeps the numbers behind a port."""
+
+from typing import Literal, Protocol
+
+Counter = Literal[
+    # Events by outcome at the sampler. A share of `undecodable` or `invalid` that rises: a producer changed.
+    "monitor_sampled_events_total",
+    # Dead letters by stage. Any rise: something is lost until a person retries it.
+    "monitor_dead_letters_total",
+    # Attempts of a hop that failed and are tried again, by stage. A rise: Redis or Kafka is out of luck.
+    "monitor_hop_failures_total",
+    # Judge records by outcome (judged, failed, expired) and kind of failure. A rise of `failed`: the judge ails.
+    "monitor_judge_records_total",
+    # Notifications that a receiver did not take, by receiver. Any rise: people are not told.
+    "monitor_undelivered_total",
+]
+Timing = Literal[
+    # Seconds of one call of a hop, by stage; a batch where the hop takes batches. A rise: the stage will lag.
+    "monitor_hop_seconds",
+    # Seconds of one judgment as the judge reports it. A rise towards judge.deadline_seconds: timeouts come next.
+    "monitor_judge_seconds",
+]
+Gauge = Literal[
+    # Seconds for which the oldest event in hand is not done, by stage. Above a minute: the stage is stuck.
+    "monitor_in_hand_seconds",
+    # Seconds between now and the last window evaluated, on the wall's clock. Above an hour: alerts come late.
+    "monitor_evaluation_lag_seconds",
+    # Notifications waiting in the outbox, up to 100. Above a few for minutes: a receiver is down.
+    "monitor_outbox_size",
+]
+Name = Counter | Timing | Gauge
+
+
+class Metrics(Protocol):
+    """Whoever keeps the numbers. It never blocks and never raises."""
+
+    def count(self, name: Counter, amount: float = 1, **labels: str) -> None:
+        """Add to a counter."""
+        ...
+
+    def time(self, name: Timing, seconds: float, **labels: str) -> None:
+        """Note one duration."""
+        ...
+
+    def gauge(self, name: Gauge, value: float, **labels: str) -> None:
+        """Set a figure that rises and falls."""
+        ...
+
+
+class NoMetrics:
+    """The twin that keeps nothing."""
+
+    def count(self, name: Counter, amount: float = 1, **labels: str) -> None:
+        """Forget it."""
+
+    def time(self, name: Timing, seconds: float, **labels: str) -> None:
+        """Forget it."""
+
+    def gauge(self, name: Gauge, value: float, **labels: str) -> None:
+        """Forget it."""
+
+
+LABELS: dict[Name, tuple[str, ...]] = {
+    "monitor_sampled_events_total": ("outcome",),
+    "monitor_dead_letters_total": ("stage",),
+    "monitor_hop_failures_total": ("stage",),
+    "monitor_judge_records_total": ("outcome", "kind"),
+    "monitor_undelivered_total": ("receiver",),
+    "monitor_hop_seconds": ("stage",),
+    "monitor_judge_seconds": (),
+    "monitor_in_hand_seconds": ("stage",),
+    "monitor_evaluation_lag_seconds": (),
+    "monitor_outbox_size": (),
+}
+"""The labels of each; their values come from our own code and configuration, never from events."""

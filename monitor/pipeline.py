@@ -1,0 +1,129 @@
+"""The way of the data, one hop a method. Read this first.
+
+    events -> SAMPLE -> sampled-events -> ASSEMBLE -> judge-requests -> JUDGE -> judgments -> AGGREGATE
+           -> windows (Redis) -> EVALUATE -> outbox (Redis) -> NOTIFY -> alerts topic, receivers
+
+SAMPLE sees all traffic, so it has a loop of its own (`monitor/sampling/sampler.py`, `agents/sample.py`). The
+others are here; each lives in `monitor/hops/` and sees ports only. What holds for all of them:
+
+- When a hop returns, what it sends is confirmed and what it stores is stored. Only then is its message acked.
+- When the store or the broker is out of luck it raises, nothing is acked, and everything is done again.
+- Doing it again changes nothing: every effect is keyed by an id (event, judgment, transition).
+- What it cannot take goes to the dead letters with its reason and bytes; nothing is dropped in silence.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from monitor.alerting.alert import Transition
+from monitor.alerting.receiver import Delivered, Receiver, Undelivered
+from monitor.alerting.store import AlertStore
+from monitor.clock import ClockStore
+from monitor.conversations.store import ConversationStore
+from monitor.hops.aggregate import Aggregate
+from monitor.hops.assemble import Assemble
+from monitor.hops.evaluate import Evaluate
+from monitor.hops.inbound import Inbound, Now
+from monitor.hops.judge import JudgeHop
+from monitor.hops.notify import Notify
+from monitor.intake.intents import IntentClassifier
+from monitor.judging.executor import Executor
+from monitor.judging.judgment import Record
+from monitor.policy import Policy
+from monitor.publishing import Publisher
+from monitor.review.item import ReviewQueue
+from monitor.windows.store import WindowStore
+
+
+@dataclass(frozen=True)
+class Ports:
+    """Everything that hops need of the world."""
+
+    conversations: ConversationStore[Record]
+    windows: WindowStore
+    alerts: AlertStore
+    review: ReviewQueue
+    clock: ClockStore
+    executor: Executor
+    judge_version: str
+    receivers: Mapping[str, Receiver]
+    now: Now
+
+
+class Pipeline:
+    """The hops, built once from ports and policy."""
+
+    def __init__(self, ports: Ports, policy: Policy, publisher: Publisher, *, prefix: str = "") -> None:
+        """Build all hops; `prefix` stands before the names of the namespace's topics."""
+        kind = policy.monitor.clock.kind
+        partitions = policy.monitor.topics.partitions
+        self._assemble = Assemble(
+            store=ports.conversations,
+            clock=ports.clock,
+            clock_kind=kind,
+            publisher=publisher,
+            policy=policy.monitor.conversations,
+            classifier=IntentClassifier(policy.monitor.intents),
+            phone_region=policy.monitor.intake.phone_region,
+            prefix=prefix,
+            now=ports.now,
+        )
+        self._judge = JudgeHop(executor=ports.executor, publisher=publisher, prefix=prefix, now=ports.now)
+        self._aggregate = Aggregate(
+            windows=ports.windows,
+            conversations=ports.conversations,
+            alerts=ports.alerts,
+            review=ports.review,
+            clock=ports.clock,
+            clock_kind=kind,
+            gates=policy.gates,
+            publisher=publisher,
+            prefix=prefix,
+            now=ports.now,
+        )
+        self._evaluate = Evaluate(
+            windows=ports.windows,
+            alerts=ports.alerts,
+            clock=ports.clock,
+            clock_policy=policy.monitor.clock,
+            gates=policy.gates,
+            bucket_minutes=policy.monitor.windows.bucket_minutes,
+            partitions=partitions,
+            judge_versions=(ports.judge_version,),
+            now=ports.now,
+        )
+        self._notify = Notify(
+            alerts=ports.alerts,
+            receivers=ports.receivers,
+            routing=policy.routing,
+            publisher=publisher,
+            prefix=prefix,
+        )
+
+    async def assemble(self, batch: Sequence[Inbound]) -> None:
+        """Kept events in; judge requests, the archive and clock markers out."""
+        await self._assemble(batch)
+
+    async def close_due(self, partition: int) -> int:
+        """Close the conversations of a partition that are over by the wall's clock; return how many."""
+        return await self._assemble.close_due(partition, self._assemble.wall_now())
+
+    async def judge(self, message: Inbound) -> None:
+        """One judge request in; one record out, a judgment or a failure with its reason."""
+        await self._judge(message)
+
+    async def pass_marker(self, message: Inbound) -> None:
+        """Send a clock marker past the judge, once all before it is judged."""
+        await self._judge.pass_marker(message)
+
+    async def aggregate(self, batch: Sequence[Inbound]) -> None:
+        """Judgments in; buckets, outcomes and critical alerts out."""
+        await self._aggregate(batch)
+
+    async def evaluate(self) -> list[Transition]:
+        """Evaluate the boundaries that the clock has crossed; return what changed in the life of alerts."""
+        return await self._evaluate()
+
+    async def notify(self) -> tuple[Delivered | Undelivered, ...]:
+        """Put what waits in the outbox on the alerts topic, and tell the receivers."""
+        return await self._notify()

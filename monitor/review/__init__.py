@@ -1,0 +1,1 @@
+"""Judgments in, review items out: what people should look at, and why."""

@@ -1,0 +1,1 @@
+"""Events in, decisions with rule, rate and weight out."""

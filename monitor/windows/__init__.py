@@ -1,0 +1,1 @@
+"""Judgments in, buckets and windows out."""

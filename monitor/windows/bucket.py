@@ -1,0 +1,179 @@
+"""A judgment in, its contribution to one bucket out: which cells it counts in, once each."""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import NamedTuple, Self
+from urllib.parse import unquote
+
+from monitor.conversations.conversation import UNKNOWN, Attributes
+from monitor.intake.event import Environment, ServedBy, Value
+from monitor.judging.judgment import JudgeFailure, Judgment, Target
+from monitor.judging.rubric import TargetKind
+from monitor.windows.policy import SegmentKey, WindowPolicy
+
+OVERALL = "*"
+"""The segment that holds everything."""
+CRITICAL = "critical"
+"""The pseudo-dimension of whole units: `0` nothing critical, `1` critical in any dimension, or failed."""
+ABSTAINED = "a"
+FAILED = "f"
+CRITICAL_YES, CRITICAL_NO = "1", "0"
+
+NAME_MAX = 64
+"""Characters of a segment's value that enter a key; it bounds the size of a field."""
+_RESERVED = {ord(sign): f"%{ord(sign):02X}" for sign in "%|,=;:*"} | {
+    code: f"%{code:02X}" for code in (*range(32), 127)
+}
+
+
+def name_of(value: str | None) -> str:
+    """Return a value as part of a cell's name: bounded, its separators escaped."""
+    if not value:
+        return UNKNOWN
+    if len(value) > NAME_MAX:
+        # The digest keeps two long values apart that begin alike.
+        value = f"{value[: NAME_MAX - 9]}~{hashlib.blake2b(value.encode(), digest_size=4).hexdigest()}"
+    return value.translate(_RESERVED)
+
+
+def readable(name: str) -> str:
+    """Return a name as people wrote it."""
+    return unquote(name)
+
+
+class Cell(NamedTuple):
+    """One count of a bucket. The rate is the weight class, as text, so that sums stay whole numbers."""
+
+    dimension: str
+    segment: str
+    stratum: str
+    mark: str
+    rate: str
+
+    @property
+    def field(self) -> str:
+        """Return the cell's name in a store."""
+        return "|".join(self)
+
+    @staticmethod
+    @lru_cache(maxsize=65_536)
+    def parse(field: str) -> "Cell":
+        """Read a name; raise ValueError if it is none."""
+        dimension, segment, stratum, mark, rate = field.split("|")
+        return Cell(dimension, segment, stratum, mark, rate)
+
+
+BucketCounts = Mapping[Cell, int]
+
+
+class Scope(Value):
+    """Whose series it is. Series of two scopes are never mixed."""
+
+    assistant: str
+    environment: Environment
+    variant: str | None = None
+    target: TargetKind
+    judge_version: str
+    rubric_version: str
+
+    @property
+    def id(self) -> str:
+        """Return the short name of the scope, 12 hex digits."""
+        return hashlib.blake2b(self.model_dump_json().encode(), digest_size=6).hexdigest()
+
+    @classmethod
+    def of(cls, record: Judgment | JudgeFailure) -> Self:
+        """Return the scope that a record belongs to."""
+        return cls(
+            assistant=record.attributes.assistant,
+            environment=record.attributes.environment,
+            variant=record.attributes.variant,
+            target=record.target.kind,
+            judge_version=record.judge.version,
+            rubric_version=record.rubric_version,
+        )
+
+
+class Contribution(NamedTuple):
+    """What one record adds: one in each combination of its segments and marks."""
+
+    scope: Scope
+    bucket: datetime
+    segments: tuple[str, ...]
+    stratum: str
+    rate: str
+    marks: tuple[tuple[str, str], ...]
+
+    @property
+    def cells(self) -> Iterator[Cell]:
+        """Return the cells that it counts in."""
+        return (
+            Cell(dimension, segment, self.stratum, mark, self.rate)
+            for segment in self.segments
+            for dimension, mark in self.marks
+        )
+
+
+def bucket_start(moment: datetime, minutes: int) -> datetime:
+    """Return the start of the bucket that a moment falls into, in UTC."""
+    moment = moment.astimezone(UTC)
+    return moment - timedelta(
+        minutes=moment.minute % minutes, seconds=moment.second, microseconds=moment.microsecond
+    )
+
+
+def entry_key(target: Target, *, rubric_version: str, judge_version: str) -> str:
+    """Return what holds at most one contribution at a time, whatever the revision, 16 hex digits."""
+    parts = (target.conversation_id, target.kind, target.turn_event_id or "", rubric_version, judge_version)
+    return hashlib.blake2b("\x1f".join(parts).encode(), digest_size=8).hexdigest()
+
+
+def rank(record: Judgment | JudgeFailure) -> int:
+    """Return which record of one entry counts: the later revision, then the judgment over the failure."""
+    return 2 * record.target.revision + isinstance(record, Judgment)
+
+
+def is_unit(cell: Cell) -> bool:
+    """Tell whether a cell counts (conversation, dimension) pairs that were judged, once each."""
+    return cell.segment == OVERALL and cell.dimension != CRITICAL
+
+
+def is_late(bucket: datetime, *, now: datetime, policy: WindowPolicy) -> bool:
+    """Tell whether a bucket is older than what is kept, by the deployment's clock."""
+    return bucket < now - policy.retention
+
+
+def contribution(record: Judgment | JudgeFailure, policy: WindowPolicy) -> Contribution | None:
+    """Return what a record adds to the windows; None for a partial target, which stands for nobody."""
+    if record.rate is None:
+        return None
+    return Contribution(
+        scope=Scope.of(record),
+        bucket=bucket_start(record.observed_at, policy.bucket_minutes),
+        segments=(
+            OVERALL,
+            *(segment_of(key, record.attributes, record.served_by) for key in policy.segments),
+        ),
+        stratum=",".join(name_of(getattr(record.attributes, key)) for key in policy.strata),
+        rate=f"{record.rate:.6g}",
+        marks=_marks(record),
+    )
+
+
+def segment_of(key: SegmentKey, attributes: Attributes, served_by: ServedBy) -> str:
+    """Return the segment of one key, `intent=returns`."""
+    value = getattr(attributes if hasattr(attributes, key) else served_by, key)
+    return f"{key}={name_of(value)}"
+
+
+def _marks(record: Judgment | JudgeFailure) -> tuple[tuple[str, str], ...]:
+    if isinstance(record, JudgeFailure):
+        # A failure knows no dimensions; it is missing from the whole unit.
+        return ((CRITICAL, FAILED),)
+    # A dimension that came twice counts once.
+    scores = {
+        score.dimension: ABSTAINED if score.score is None else str(score.score) for score in record.scores
+    }
+    return (*scores.items(), (CRITICAL, CRITICAL_YES if record.critical_scores else CRITICAL_NO))

@@ -1,0 +1,62 @@
+"""The port of the windows: records go in once each, buckets and worst cases come out."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from enum import StrEnum
+from typing import Protocol
+
+from monitor.judging.judgment import JudgeFailure, Judgment
+from monitor.windows.bucket import BucketCounts, Scope
+from monitor.windows.case import Case
+
+
+class Applied(StrEnum):
+    """What became of one record in the windows."""
+
+    NEW = "new"
+    REPEATED = "repeated"
+    """It is in already; nothing changed."""
+    SUPERSEDED = "superseded"
+    """It took the place of an earlier revision, or of a failure of the same revision."""
+    STALE = "stale"
+    """A later revision is in already; nothing changed."""
+    LATE = "late"
+    """Its bucket is older than what is kept; it was not entered."""
+    IGNORED = "ignored"
+    """It stands for nobody (a partial target)."""
+
+
+class WindowStore(Protocol):
+    """Whoever keeps the buckets. Every method is safe to repeat and raises StoreUnavailable if it cannot."""
+
+    async def apply(
+        self, records: Sequence[Judgment | JudgeFailure], *, now: datetime
+    ) -> tuple[Applied, ...]:
+        """Enter records, one answer each; `now` is the deployment's clock and decides what is late."""
+        ...
+
+    async def buckets(self, scope: Scope, start: datetime, end: datetime) -> Mapping[datetime, BucketCounts]:
+        """Return the buckets that begin in [start, end) and hold anything. Treat them as read-only."""
+        ...
+
+    async def worst(
+        self, scope: Scope, start: datetime, end: datetime, *, dimension: str | None = None
+    ) -> tuple[Case, ...]:
+        """Return the worst cases kept of the buckets in [start, end), worst first, then newest first."""
+        ...
+
+    async def scopes(self) -> tuple[Scope, ...]:
+        """Return every scope that has a bucket."""
+        ...
+
+    async def begins(self) -> tuple[datetime, ...]:
+        """Return the starts of all buckets that may hold anything, of any scope, oldest first."""
+        ...
+
+    async def forget(self, conversation_id: str) -> int:
+        """Erase the cases of a conversation, with the words in them; figures stay. Return how many went."""
+        ...
+
+    async def units(self) -> int:
+        """Return how many (conversation, dimension) the kept buckets count, abstentions too, failures not."""
+        ...

