@@ -64,6 +64,10 @@ class MarkerPolicy:
     idle_seconds: float
 
 
+class Overtaken(Exception):  # noqa: N818 - it states a condition
+    """Another sampler counted this partition meanwhile; begin anew from what is counted and committed."""
+
+
 class SampleLoop:
     """One sampler process."""
 
@@ -181,7 +185,9 @@ class SampleLoop:
         now = self._now()
         for (topic, partition), tally in sampled.tallies.items():
             if tally.dropped or tally.census or tally.remember:
-                self._store.record(self._identify(topic, partition), tally, now=now)
+                fresh = self._store.record(self._identify(topic, partition), tally, now=now)
+                if not fresh:
+                    raise Overtaken(f"{topic}/{partition}")
             if tally.newest is not None:
                 self._saw((topic, partition), tally)
         if self._sampler.prompts.sightings or self._rounds % SHARE_EVERY_ROUNDS == 0:

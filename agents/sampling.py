@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicCollection
 from confluent_kafka.admin import AdminClient
 
 from agents.metering import start_metrics
-from agents.sample import MarkerPolicy, SampleLoop, SampleTopics
+from agents.sample import MarkerPolicy, Overtaken, SampleLoop, SampleTopics
 from agents.services import sampling_store, wall_now
 from monitor.adapters.redis_functions import StoreUnavailable
 from monitor.clock import ClockKind
@@ -29,8 +29,8 @@ DESCRIBE_TIMEOUT_SECONDS = 20.0
 HEADROOM_BYTES = 1_000_000
 """What a message may be longer than the longest event: headers, or a dead letter's base64."""
 
-PASSING = (StoreUnavailable, PublishError, KafkaException)
-"""What passes by itself: a server that is away."""
+PASSING = (StoreUnavailable, PublishError, KafkaException, Overtaken)
+"""What passes by itself: a server that is away, a partition that changed hands."""
 PATIENCE_SECONDS = 300.0
 """How long the sampler waits for a server before it ends with a failure and its orchestrator decides."""
 STEADY_SECONDS = 60.0

@@ -256,3 +256,16 @@ class TestConversationStore:
         # The same message once more must not bring the words back.
         await store.take([taking()])
         assert (await loaded(store)).turns == ()
+
+    async def test_what_comes_behind_an_overdue_event_waits_with_it(self, store: ConversationStore) -> None:
+        """On the stream's clock; taken at once, the cut of the batches would decide on its revision."""
+        await store.take([taking()])
+        late = taking(turn=1, at=NOON + HOUR)
+        behind = taking(turn=2, at=NOON + MINUTE)
+
+        overdue = TakenIn(Arrival.OVERDUE, 1, NOON + 30 * MINUTE)
+        assert await store.take([late, behind], ahead=True) == [overdue, overdue]
+        assert await store.funnel() == {"turn|waiting": 1}
+
+        await closed(store)
+        assert await store.take([late, behind], ahead=True) == [TakenIn(Arrival.NEW, 2)] * 2

@@ -7,6 +7,7 @@ import json
 import signal
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -324,8 +325,8 @@ def test_each_broken_event_is_a_dead_letter_once(sampled_traffic: SampledTraffic
 # --- the worker that aggregates, in mid-stream
 
 CONVERSATIONS = 3000
-KILL_AT = (0.15, 0.5)
-"""Shares of the units after which the worker is killed."""
+KILL_AT = ((0.15, False), (0.5, True))
+"""Shares of the units after which the worker is killed; the second time with batches in hand that wait for Redis."""
 
 
 @dataclass
@@ -379,11 +380,14 @@ def _killed_while_aggregating(house: House) -> Aggregated:
     answer = house.views._runner.run(_expected(wanted, judgments))
     wanted_units, wanted_buckets = answer
     seen = []
-    for share in KILL_AT:
+    for share, held_up in KILL_AT:
         wait_until(
             lambda share=share: house.views.units() > share * wanted_units, watched=house.running, every=0.02
         )
-        house.running.kill("aggregate")
+        with house.writes_held_up() if held_up else nullcontext():
+            # What is committed of the batches in hand is committed now.
+            _ticks(house, seconds=3 * COMMIT_SECONDS if held_up else 0)
+            house.running.kill("aggregate")
         seen.append(house.views.units())
         house.running.start("aggregate")
     house.wait_until_read("aggregate", JUDGMENTS)

@@ -104,6 +104,17 @@ class House:
             told=lambda: (self.committed(stage, topic), self.ends(topic)),
         )
 
+    @contextmanager
+    def writes_held_up(self) -> Iterator[None]:
+        """Have Valkey answer no write; reads go on."""
+        client = sync_client(self.settings)
+        client.execute_command("CLIENT", "PAUSE", 60_000, "WRITE")
+        try:
+            yield
+        finally:
+            client.execute_command("CLIENT", "UNPAUSE")
+            client.close()
+
     def late_syncs(self) -> int:
         """Return how often Valkey has put its writes off because the disk was slow."""
         client = sync_client(self.settings)

@@ -3,6 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from monitor.hops.retry import NoWayBack, way_back
 from monitor.intake.dead_letter import (
     HEADER_MAX_BYTES,
     HEADERS_MAX,
@@ -12,6 +13,7 @@ from monitor.intake.dead_letter import (
     Position,
     dead_letter,
 )
+from monitor.publishing import Outgoing
 from tests.events import NOON
 
 POSITION = Position(topic="conversation-events", partition=3, offset=77)
@@ -79,3 +81,13 @@ def test_a_letter_is_never_larger_than_a_broker_takes() -> None:
     assert len(letter.headers) == HEADERS_MAX
     assert {len(value) for _, value in letter.headers} == {HEADER_MAX_BYTES}
     assert DeadLetter.model_validate_json(letter.model_dump_json()).is_cut
+
+
+def test_a_letter_that_was_cut_has_no_way_back() -> None:
+    """Half an event sent again would be another event."""
+    whole = way_back(a_letter(), prefix="", now=NOON)
+    cut = way_back(a_letter(b"x" * 2 * VALUE_MAX_BYTES), prefix="", now=NOON)
+
+    assert isinstance(whole, Outgoing)
+    assert isinstance(cut, NoWayBack)
+    assert str(2 * VALUE_MAX_BYTES) in cut.reason

@@ -231,7 +231,9 @@ def test_a_promotion_is_remembered_and_keeps_the_rest() -> None:
     )
 
     assert [json.loads(forward.value)["type"] for forward in sampled.forward] == ["feedback", "turn", "end"]
-    assert sampled.tallies[SOURCE].remember == {"c1": Kept(1.0, None, "priority:thumbs_down")}
+    assert sampled.tallies[SOURCE].remember == {
+        "c1": Kept(1.0, None, "priority:thumbs_down", NOON.timestamp())
+    }
 
 
 def test_memory_ends_with_the_hours_that_are_remembered() -> None:
