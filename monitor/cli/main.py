@@ -2,7 +2,7 @@
 
 import typer
 
-from monitor.cli import alerts, config, dead_letters, demo, run, topics
+from monitor.cli import alerts, config, dead_letters, demo, review, run, topics
 from monitor.cli.explain import explain
 from monitor.cli.forget import forget
 from monitor.cli.judge_command import judge
@@ -33,6 +33,7 @@ app.add_typer(alerts.app, name="alerts")
 app.add_typer(dead_letters.app, name="dead-letters")
 app.add_typer(topics.app, name="topics")
 app.add_typer(config.app, name="config")
+app.add_typer(review.app, name="review")
 
 
 def main() -> None:

@@ -11,6 +11,7 @@ from monitor.conversations.store import Explained
 from monitor.funnel import Funnel, funnel
 from monitor.judging.judgment import Record
 from monitor.policy import Policy
+from monitor.review.item import ReviewItem
 from monitor.settings import Settings
 from monitor.windows.bucket import Scope
 from monitor.windows.window import Window, window
@@ -40,6 +41,10 @@ class Views:
     def alerts(self) -> tuple[Alert, ...]:
         """Return all alerts that are kept."""
         return self._ask(lambda stores: stores.alerts.all())
+
+    def review(self, limit: int) -> list[ReviewItem]:
+        """Return what waits for people, the oldest first."""
+        return self._ask(lambda stores: stores.review.waiting(limit))
 
     def explain(self, conversation_id: str) -> Explained[Record]:
         """Return all that is known of one conversation."""

@@ -172,6 +172,21 @@ def test_alerts_are_listed_and_shown_with_their_cases() -> None:
     run("alerts", "show", "zzz", status=1)
 
 
+def test_each_critical_judgment_waits_for_people_once() -> None:
+    """A reviewer gets the case, not the score: what is shown first is what one agrees with."""
+    items = [json.loads(line) for line in run("review", "list", "--json").output.splitlines()]
+
+    judged = json.loads(run("explain", items[0]["conversation_id"], "--json").output)["judgments"]
+    [same] = [one for one in judged if one["judgment_id"] == items[0]["judgment_id"]]
+    bad = {
+        score["dimension"] for score in same["scores"] if score["score"] is not None and score["score"] <= 2
+    }
+    assert set(items[0]["dimensions"]) == bad
+    assert len({item["judgment_id"] for item in items}) == len(items)
+    assert all("score" not in item for item in items)
+    assert "critical failure" in run("review", "list").output
+
+
 def test_dead_letters_are_listed_and_go_back_once() -> None:
     """Never the value; and `retry --all` twice sends nothing the second time."""
     [letter] = json.loads(run("dead-letters", "list", "--json").output)
