@@ -19,7 +19,7 @@ from monitor.publishing import PublishError
 from monitor.sampling.sampler import Forward, PartitionTally, Sampled, Sampler
 from monitor.sampling.store import SamplingStore, Source
 
-BATCH = 2000
+BATCH = 5000
 """Events a round: the most that a killed sampler leaves to be read again."""
 POLL_SECONDS = 0.1
 CONFIRM_TIMEOUT_SECONDS = 30.0

@@ -209,6 +209,8 @@ class Prompts:
         self._until: dict[tuple[str, str, str], datetime] = {}
         self.sightings: dict[tuple[str, str, str], datetime] = {}
         """First sightings that have not been shared yet."""
+        self.version = 0
+        """Rises with whatever is learned, so that what was derived before is derived anew."""
 
     def learn(self, scope: tuple[str, str], prompt_hash: str, first_seen: datetime) -> None:
         """Take over a sighting; of two the earlier counts, and it does not matter who learns what first."""
@@ -217,6 +219,7 @@ class Prompts:
         if known is not None and known <= first_seen:
             return
         first[prompt_hash] = first_seen
+        self.version += 1
         # An assistant's very first prompt is established, not new.
         established = min(first, key=lambda prompt: (first[prompt], prompt))
         for prompt, seen in first.items():
@@ -224,16 +227,21 @@ class Prompts:
 
     def is_new(self, event: Glimpse) -> bool:
         """Tell whether an event's prompt hash was first seen a short while ago; a first sighting is noted."""
+        until = self.new_until(event)
+        return until is not None and event.occurred_at < until
+
+    def new_until(self, event: Glimpse) -> datetime | None:
+        """Return until when an event's prompt hash is new; a first sighting is noted. None if it never is."""
         prompt = event.served_by.prompt_hash
         if prompt is None or self._rule is None:
-            return False
+            return None
         key = (event.assistant, event.environment, prompt)
         until = self._until.get(key)
         if until is None:
             scope = key[:2]
             if len(self._first.get(scope, ())) >= self._MAX_KNOWN:
-                return False
+                return None
             self.learn(scope, prompt, event.occurred_at)
             self.sightings[key] = event.occurred_at
             until = self._until[key]
-        return event.occurred_at < until
+        return until

@@ -20,6 +20,7 @@ from monitor.intake.decode import (
 )
 from monitor.intake.intents import IntentClassifier
 from monitor.sampling.decision import (
+    Base,
     BaseRates,
     Decision,
     Kept,
@@ -35,6 +36,8 @@ from monitor.sampling.decision import (
 from monitor.sampling.policy import SamplingPolicy
 
 BUCKET_SECONDS = 900
+PROFILES_MAX = 50_000
+"""Kinds of events remembered; a runaway attribute must not fill the memory."""
 DECISION_HEADER = "decision"
 SOURCE_HEADER = "source"
 encode_decision = msgspec.json.Encoder().encode
@@ -119,6 +122,8 @@ class Sampler:
         self._max_ahead = max_ahead
         self._salt = salt(policy.cohort)
         self.prompts = Prompts(policy)
+        self._profiles: dict[tuple[str | None, ...], tuple[Base, datetime | None, bool]] = {}
+        self._profiles_version = 0
         self._memories: defaultdict[tuple[str, int], Memory] = defaultdict(
             lambda: Memory(policy.remember_hours)
         )
@@ -176,11 +181,10 @@ class Sampler:
         intent = event.intent
         if intent is None and opens(event):
             intent = self._classifier.of_raw_messages(event.messages)
-        base = self._rates.of(event, intent)
+        base, until, fell_back = self._profile(event, intent)
         where = position(conversation, self._salt)
         known = here.memory.kept.get(conversation)
-        is_new = self.prompts.is_new(event)
-        fell_back = event.fell_back
+        is_new = until is not None and event.occurred_at < until
         plain = event.signals is NO_SIGNALS and not fell_back
         cells = here.cells(event.occurred_at)
         cells[base.stratum, event.type] += 1
@@ -204,6 +208,33 @@ class Sampler:
         source = f"{here.source[0]}/{here.source[1]}/{offset}"
         headers = [(DECISION_HEADER, encode_decision(decision)), (SOURCE_HEADER, source.encode())]
         out.forward.append(Forward(xxhash.xxh3_64_intdigest(key) % self._partitions, key, raw, headers))
+
+
+    def _profile(self, event: Glimpse, intent: str | None) -> tuple[Base, datetime | None, bool]:
+        """Return base rate, end of the prompt's novelty and fallback; looked up once per kind of event."""
+        served = event.served_by
+        key = (
+            event.assistant,
+            event.environment,
+            event.tenant,
+            intent,
+            event.channel,
+            event.language,
+            served.prompt_hash,
+            served.model_asked,
+            served.model_answered,
+        )
+        if event.signals.fallback:
+            return self._rates.of(event, intent), self.prompts.new_until(event), True
+        found = self._profiles.get(key) if self._profiles_version == self.prompts.version else None
+        if found is None:
+            found = (self._rates.of(event, intent), self.prompts.new_until(event), event.fell_back)
+            # A first sighting may have changed what is known of the other prompts.
+            if self._profiles_version != self.prompts.version or len(self._profiles) >= PROFILES_MAX:
+                self._profiles.clear()
+                self._profiles_version = self.prompts.version
+            self._profiles[key] = found
+        return found
 
 
 class Memory:
