@@ -5,7 +5,7 @@ what a later hop concludes at a time is the same however fast the machine was.
 """
 
 from collections.abc import Collection, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated, Literal, Protocol
 
@@ -58,17 +58,6 @@ class ClockStore(Protocol):
     async def read(self, hop: str) -> dict[int, datetime]:
         """Return the time of each partition of a hop."""
         ...
-
-
-def boundaries(after: datetime, up_to: datetime, *, minutes: int) -> list[datetime]:
-    """Return the evaluation boundaries in (after, up_to], oldest first; each is a multiple of `minutes` in UTC."""
-    step = timedelta(minutes=minutes)
-    at = floor(after, minutes=minutes) + step
-    found = []
-    while at <= up_to:
-        found.append(at)
-        at += step
-    return found
 
 
 def floor(moment: datetime, *, minutes: int) -> datetime:

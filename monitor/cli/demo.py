@@ -89,14 +89,13 @@ def _replay(console: Console, deployment: Deployment, views: Views) -> Replayed:
     said: set[int] = set()
     with Live(console=console, auto_refresh=False, transient=False) as live:
 
-        def look(count: int, moment: datetime, funnel: Funnel | None = None) -> None:
+        def look(count: int, funnel: Funnel | None = None) -> None:
             nonlocal looked_at
             if time.monotonic() - looked_at < LOOK_EVERY_SECONDS:
                 return
             evaluated = views.evaluated_through() or START
             seen = Look(
                 sent=count,
-                sent_through=moment,
                 evaluated=evaluated,
                 funnel=funnel or views.funnel(),
                 windows=views.windows(evaluated - WINDOW, evaluated),
@@ -110,15 +109,20 @@ def _replay(console: Console, deployment: Deployment, views: Views) -> Replayed:
                 said.add((evaluated - START).days)
                 console.print(screen(seen))
 
-        last = (0, START)
+        sent_so_far = 0
 
-        def sent(count: int, moment: datetime) -> None:
-            nonlocal last
-            last = (count, moment)
-            look(count, moment)
+        def sent(count: int, _: datetime) -> None:
+            nonlocal sent_so_far
+            sent_so_far = count
+            look(count)
 
         return run_on(
-            deployment, views, traffic(), speed=speed, sent=sent, look=lambda funnel: look(*last, funnel)
+            deployment,
+            views,
+            traffic(),
+            speed=speed,
+            sent=sent,
+            look=lambda funnel: look(sent_so_far, funnel),
         )
 
 

@@ -24,7 +24,6 @@ class Look:
     """One look at the running demo."""
 
     sent: int
-    sent_through: datetime
     evaluated: datetime
     funnel: Funnel
     windows: Sequence[tuple[Scope, Window]]

@@ -273,14 +273,6 @@ class ChangeEvent(Value):
     link: str | None = None
 
 
-class ClockMarker(Value):
-    """Nothing later than `time` is missing on the partition that carries it (a watermark); never judged."""
-
-    type: Literal["clock"] = "clock"
-    time: Moment
-    source: str = ""
-
-
 CONVERSATION_EVENT: TypeAdapter[
     TurnEvent | WholeConversationEvent | EndEvent | FeedbackEvent | SummaryEvent
 ] = TypeAdapter(ConversationEvent)

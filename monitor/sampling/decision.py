@@ -1,6 +1,5 @@
 """An event and the policy in, a decision with its rule and rate out: the same on every worker, retry and replay."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -95,9 +94,6 @@ class BaseRates:
                 return Base(row.rule, row.rate, census, dropped(row.rule))
         rule = "base:default"
         return Base(rule, self._policy.default_rate, census, dropped(rule))
-
-
-PromptIsNew = Callable[[Glimpse], bool]
 
 
 def opens(event: Glimpse) -> bool:

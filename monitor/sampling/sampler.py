@@ -209,7 +209,6 @@ class Sampler:
         headers = [(DECISION_HEADER, encode_decision(decision)), (SOURCE_HEADER, source.encode())]
         out.forward.append(Forward(xxhash.xxh3_64_intdigest(key) % self._partitions, key, raw, headers))
 
-
     def _profile(self, event: Glimpse, intent: str | None) -> tuple[Base, datetime | None, bool]:
         """Return base rate, end of the prompt's novelty and fallback; looked up once per kind of event."""
         served = event.served_by

@@ -105,21 +105,6 @@ def all_stats(counts: BucketCounts) -> dict[tuple[str, str], WindowStats]:
     }
 
 
-def stats_by_stratum(counts: BucketCounts, dimension: str, segment: str = OVERALL) -> dict[str, WindowStats]:
-    """Return the figures of one series in each stratum, for explanation."""
-    strata: dict[str, dict[tuple[str, str], int]] = defaultdict(lambda: defaultdict(int))
-    units: dict[str, dict[tuple[str, str], int]] = defaultdict(lambda: defaultdict(int))
-    for cell, count in counts.items():
-        if cell.segment == segment and cell.dimension == dimension:
-            strata[cell.stratum][cell.mark, cell.rate] += count
-        if cell.segment == segment and cell.dimension == CRITICAL:
-            units[cell.stratum][cell.mark, cell.rate] += count
-    return {
-        stratum: _stats(dimension, segment, classes, _units(units[stratum]))
-        for stratum, classes in strata.items()
-    }
-
-
 def no_stats(dimension: str, segment: str) -> WindowStats:
     """Return the figures of a series without a single judgment."""
     return _stats(dimension, segment, {}, (0, 0))

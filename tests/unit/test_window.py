@@ -12,7 +12,6 @@ from monitor.windows.window import (
     all_stats,
     merged,
     no_stats,
-    stats_by_stratum,
     window,
 )
 from tests.judgments import HOUR, MINUTE, NOON, a_failure, a_judgment
@@ -91,19 +90,6 @@ def test_critical_counts_units_not_scores() -> None:
     stats = all_stats(counts_of(bad, a_judgment("b"), a_failure("c")))[CRITICAL, OVERALL]
 
     assert (stats.n, stats.critical_rate, stats.mean) == (2, 0.5, None)
-
-
-def test_strata_add_up_to_the_whole() -> None:
-    """An explanation that does not add up explains nothing."""
-    counts = counts_of(
-        a_judgment("a", intent="returns", scores={"safety": 1}),
-        a_judgment("b", intent="billing"),
-        a_judgment("c", intent="billing"),
-    )
-    strata = stats_by_stratum(counts, "safety")
-
-    assert {name: (s.n, s.mean) for name, s in strata.items()} == {"returns": (1, 1), "billing": (2, 5)}
-    assert sum(s.weight for s in strata.values()) == all_stats(counts)["safety", OVERALL].weight
 
 
 def test_a_window_ends_before_the_bucket_that_begins_at_its_end() -> None:
