@@ -4,19 +4,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
-
-import redis
-import redis.asyncio
-from redis.asyncio.retry import Retry as AsyncRetry
-from redis.backoff import ExponentialWithJitterBackoff
-from redis.retry import Retry
 
 from monitor.adapters.folder_references import FolderReferences
 from monitor.adapters.redis_alerts import RedisAlerts
 from monitor.adapters.redis_answers import RedisAnswers
 from monitor.adapters.redis_clock import RedisClock
+from monitor.adapters.redis_connection import blocking_client, waiting_client
 from monitor.adapters.redis_conversations import RedisConversations
+from monitor.adapters.redis_functions import Client
 from monitor.adapters.redis_keys import Keys
 from monitor.adapters.redis_review import RedisReview
 from monitor.adapters.redis_sampling import RedisSampling
@@ -37,7 +32,7 @@ def wall_now() -> datetime:
 class Stores:
     """Everything that is remembered, behind its port."""
 
-    client: redis.asyncio.Redis
+    client: Client
     conversations: RedisConversations
     windows: RedisWindows
     alerts: RedisAlerts
@@ -74,7 +69,7 @@ class Services:
 
 def build_stores(settings: Settings, policy: Policy) -> Stores:
     """Wire the stores; nothing is connected yet."""
-    client = async_client(settings)
+    client = waiting_client(settings.redis)
     keys = Keys(settings.namespace, policy.monitor.windows.shards)
     return Stores(
         client=client,
@@ -131,31 +126,11 @@ def build_judge(settings: Settings, policy: Policy) -> Judge:
     )
 
 
-def async_client(settings: Settings) -> redis.asyncio.Redis:
-    """Connect lazily; `from_url` retries nothing of itself, so the retries are named."""
-    return redis.asyncio.Redis.from_url(
-        settings.redis,
-        retry=AsyncRetry(ExponentialWithJitterBackoff(base=0.05, cap=1.0), 5),
-        socket_timeout=10,
-        socket_connect_timeout=5,
-    )
-
-
-def sync_client(settings: Settings) -> Any:
-    """Connect lazily and blockingly, for the sampler and the command line."""
-    return redis.Redis.from_url(
-        settings.redis,
-        retry=Retry(ExponentialWithJitterBackoff(base=0.05, cap=1.0), 5),
-        socket_timeout=10,
-        socket_connect_timeout=5,
-    )
-
-
 def sampling_store(settings: Settings, policy: Policy) -> RedisSampling:
     """Wire what the sampler remembers."""
     keys = Keys(settings.namespace, policy.monitor.windows.shards)
     return RedisSampling(
-        sync_client(settings),
+        blocking_client(settings.redis),
         keys,
         remember_hours=policy.sampling.remember_hours,
         census_days=policy.monitor.windows.retention_days,

@@ -35,6 +35,7 @@ class Settings(BaseSettings):
     kafka_password: SecretStr | None = None
     kafka_ca_file: Path | None = None
     redis: str = "redis://127.0.0.1:6379/0"
+    """One server, or a cluster: `redis+cluster://host:port,host:port` (`rediss+cluster` with TLS), any of its nodes."""
     namespace: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,40}$")] = "cm"
     config: Path | None = None
     documents: Path | None = None

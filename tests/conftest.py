@@ -2,5 +2,6 @@
 
 from tests.servers.fixtures import apache_kafka
 from tests.servers.valkey import valkey, valkey_server
+from tests.servers.valkey_cluster import valkey_cluster, valkey_cluster_url
 
-__all__ = ["apache_kafka", "valkey", "valkey_server"]
+__all__ = ["apache_kafka", "valkey", "valkey_cluster", "valkey_cluster_url", "valkey_server"]

@@ -18,12 +18,12 @@ POLICY = ConversationPolicy(idle_seconds=1800, max_age_seconds=7200, end_grace_s
 MOMENT = timedelta(milliseconds=1)
 
 
-@pytest.fixture(params=["memory", "valkey 1", "valkey 16"])
+@pytest.fixture(params=["memory", "valkey 1", "valkey 16", "valkey_cluster 16"])
 def store(request: pytest.FixtureRequest) -> ConversationStore:
     if request.param == "memory":
         return MemoryConversations(POLICY)
-    shards = int(request.param.split()[1])
-    return RedisConversations(request.getfixturevalue("valkey"), Keys("test", shards), POLICY)
+    server, shards = request.param.split()
+    return RedisConversations(request.getfixturevalue(server), Keys("test", int(shards)), POLICY)
 
 
 async def loaded(store: ConversationStore, conversation: str = "c1") -> Stored:

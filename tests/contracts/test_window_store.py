@@ -22,11 +22,11 @@ POLICY = WindowPolicy(shards=3)
 DAY = timedelta(days=1)
 
 
-@pytest.fixture(params=["memory", "valkey"])
+@pytest.fixture(params=["memory", "valkey", "valkey_cluster"])
 def store(request: pytest.FixtureRequest) -> WindowStore:
     if request.param == "memory":
         return MemoryWindowStore(POLICY)
-    return RedisWindows(request.getfixturevalue("valkey"), Keys("test", POLICY.shards), POLICY)
+    return RedisWindows(request.getfixturevalue(request.param), Keys("test", POLICY.shards), POLICY)
 
 
 async def total(store: WindowStore, wanted: Callable[[Cell], bool] = lambda _: True) -> int:

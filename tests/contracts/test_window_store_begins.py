@@ -16,11 +16,11 @@ POLICY = WindowPolicy(shards=3)
 BAD = {"safety": 1, "actionability": 2}
 
 
-@pytest.fixture(params=["memory", "valkey"])
+@pytest.fixture(params=["memory", "valkey", "valkey_cluster"])
 def store(request: pytest.FixtureRequest) -> WindowStore:
     if request.param == "memory":
         return MemoryWindowStore(POLICY)
-    return RedisWindows(request.getfixturevalue("valkey"), Keys("test", POLICY.shards), POLICY)
+    return RedisWindows(request.getfixturevalue(request.param), Keys("test", POLICY.shards), POLICY)
 
 
 async def test_the_beginnings_of_all_scopes_are_known_in_their_order(store: WindowStore) -> None:

@@ -16,8 +16,8 @@ import xxhash
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
-from agents.services import sync_client
 from monitor.adapters.embedded_valkey import EmbeddedValkey
+from monitor.adapters.redis_connection import blocking_client
 from monitor.cli.views import Views
 from monitor.demo.traffic import conversations
 from monitor.intake.formats.openai_chat import Shape, events_of
@@ -107,7 +107,7 @@ class House:
     @contextmanager
     def writes_held_up(self) -> Iterator[None]:
         """Have Valkey answer no write; reads go on."""
-        client = sync_client(self.settings)
+        client = blocking_client(self.settings.redis)
         client.execute_command("CLIENT", "PAUSE", 60_000, "WRITE")
         try:
             yield
@@ -117,7 +117,7 @@ class House:
 
     def late_syncs(self) -> int:
         """Return how often Valkey has put its writes off because the disk was slow."""
-        client = sync_client(self.settings)
+        client = blocking_client(self.settings.redis)
         try:
             return int(client.info("persistence")["aof_delayed_fsync"])
         finally:
