@@ -1,17 +1,10 @@
 """The port of whoever is told, what it is told, and what it answers."""
 
-from enum import StrEnum
 from typing import Literal, Protocol
 
 from monitor.alerting.alert import Alert, AlertState
+from monitor.alerting.notification import Status
 from monitor.intake.event import Moment, Value
-
-
-class Status(StrEnum):
-    """What a notification says of its alert, in Alertmanager's words."""
-
-    FIRING = "firing"
-    RESOLVED = "resolved"
 
 
 class Notification(Value):

@@ -6,7 +6,8 @@ import json
 from datetime import datetime
 from typing import Any
 
-from monitor.alerting.receiver import Notification, Status
+from monitor.alerting.notification import Status
+from monitor.alerting.receiver import Notification
 from monitor.alerting.render import as_json, as_text, runbook, title
 
 ALERTNAME = {"gate": "ConversationQualityGate", "critical": "ConversationCriticalFailure"}
