@@ -15,6 +15,7 @@ from redis.retry import Retry
 from monitor.adapters.folder_references import FolderReferences
 from monitor.adapters.redis_alerts import RedisAlerts
 from monitor.adapters.redis_answers import RedisAnswers
+from monitor.adapters.redis_changes import RedisChanges
 from monitor.adapters.redis_clock import RedisClock
 from monitor.adapters.redis_conversations import RedisConversations
 from monitor.adapters.redis_keys import Keys
@@ -41,13 +42,21 @@ class Stores:
     conversations: RedisConversations
     windows: RedisWindows
     alerts: RedisAlerts
+    changes: RedisChanges
     review: RedisReview
     answers: RedisAnswers
     clock: RedisClock
 
     async def start(self) -> None:
         """Load the server-side functions; raises StoreUnavailable."""
-        for store in (self.conversations, self.windows, self.alerts, self.review, self.clock):
+        for store in (
+            self.conversations,
+            self.windows,
+            self.alerts,
+            self.changes,
+            self.review,
+            self.clock,
+        ):
             await store.start()
 
     async def close(self) -> None:
@@ -81,6 +90,7 @@ def build_stores(settings: Settings, policy: Policy) -> Stores:
         conversations=RedisConversations(client, keys, policy.monitor.conversations),
         windows=RedisWindows(client, keys, policy.monitor.windows),
         alerts=RedisAlerts(client, keys),
+        changes=RedisChanges(client, keys),
         review=RedisReview(client, keys),
         answers=RedisAnswers(client, keys, keep_days=policy.monitor.conversations.keep_records_days),
         clock=RedisClock(client, keys, partitions=policy.monitor.topics.partitions),

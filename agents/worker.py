@@ -11,19 +11,20 @@ from typing import Any
 
 import structlog
 
-from agents import aggregate, assemble, evaluate, judge, notify
+from agents import aggregate, assemble, changes, evaluate, judge, notify
 from agents.app import build_app
 from agents.consume import Progress
 from agents.metering import MeteredExecutor, MeteredPublisher, start_metrics
 from agents.publisher import FaustPublisher
 from agents.receivers import build_receivers
 from agents.services import Services
+from monitor.alerting.gathering import Background
 from monitor.alerting.receiver import Receiver
 from monitor.metrics import Metrics, NoMetrics
 from monitor.pipeline import Pipeline, Ports
 from monitor.topics import DEAD_LETTERS
 
-STAGES = ("assemble", "judge", "aggregate", "evaluate", "notify")
+STAGES = ("assemble", "judge", "aggregate", "changes", "evaluate", "notify")
 STALLED_AFTER_SECONDS = 600.0
 """An event in hand for longer than this means that the stage is stuck; ending the worker frees its partitions."""
 HEALTH_EVERY_SECONDS = 5.0
@@ -61,6 +62,7 @@ def build_stage(
         judge_version=services.judge.identity.version,
         receivers=receivers,
         now=services.now,
+        background=Background(changes=services.stores.changes),
     )
     publisher = MeteredPublisher(FaustPublisher(app), metrics, stage=name, dead_letters=prefix + DEAD_LETTERS)
     pipeline = Pipeline(ports, policy, publisher, prefix=prefix)
@@ -73,6 +75,8 @@ def build_stage(
             progress = judge.attach(app, pipeline, concurrency=concurrency, prefix=prefix, metrics=metrics)
         case "aggregate":
             progress = aggregate.attach(app, pipeline, prefix=prefix, metrics=metrics)
+        case "changes":
+            progress = changes.attach(app, pipeline, prefix=prefix, metrics=metrics)
         case "evaluate":
             evaluate.attach(
                 app,

@@ -18,6 +18,7 @@ FORGET_SECONDS = 120 * 86_400
 """An assistant without judged traffic for this long is forgotten; longer than any replay."""
 READ_MAX = 1000
 """Change events read for one alert, the newest."""
+Scored = list[tuple[bytes, float]]
 
 
 class RedisChanges:
@@ -81,10 +82,11 @@ class RedisChanges:
         """Return all that was seen of one assistant."""
         first, last = self._seen(assistant, environment)
         with guarded("changes"):
-            begun = dict(await self._client.zrange(first, 0, -1, withscores=True))
-            ended = dict(await self._client.zrange(last, 0, -1, withscores=True))
+            begun = cast("Scored", await self._client.zrange(first, 0, -1, withscores=True))
+            latest = cast("Scored", await self._client.zrange(last, 0, -1, withscores=True))
+        ended = dict(latest)
         found = []
-        for member, at in begun.items():
+        for member, at in begun:
             aspect, _, value = member.decode().partition("=")
             found.append(
                 Sighting(

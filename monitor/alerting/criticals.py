@@ -101,8 +101,14 @@ def _added(
         total=total,
         notified_total=total if notify else alert.notified_total,
         seen=(*alert.seen, *(case.judgment_id for case in cases))[-SEEN_MAX:],
-        evidence=Evidence(
-            start=min(times), end=max(times), cases=pick_cases((*kept, *cases), policy.cases_max)
+        # What was found out about changes stays; it is looked up anew when people are told again.
+        evidence=Evidence.model_validate(
+            (dict(alert.evidence) if alert.evidence else {})
+            | {
+                "start": min(times),
+                "end": max(times),
+                "cases": pick_cases((*kept, *cases), policy.cases_max),
+            }
         ),
     )
 
