@@ -4,7 +4,8 @@ from rich.console import Console
 from rich.panel import Panel
 from rich.text import Text
 
-from monitor.alerting.receiver import Delivered, Notification, Status
+from monitor.alerting.notification import Status
+from monitor.alerting.receiver import Delivered, Notification
 from monitor.alerting.render import as_text
 
 

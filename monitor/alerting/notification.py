@@ -43,7 +43,7 @@ class GroupNotification(Value):
     """The same for the whole life of the group at this receiver: what an incident is known by (a dedup key)."""
     group_key: str
     """Alertmanager's groupKey: the route's matchers and the group's labels."""
-    group_labels: dict[str, str] = {}
+    group_labels: dict[str, str]
     receiver: str
     status: Status
     alerts: tuple[GroupAlert, ...] = ()
