@@ -196,7 +196,7 @@ def _turn(turn: _Turn, members: Sequence[Member], muted: frozenset[str]) -> Grou
     counted = {
         "resolved": notification.resolved + unknown,
         "truncated": notification.truncated + unknown,
-        "suppressed": len(suppressed),
+        "suppressed": len(set(suppressed) - {name for name, _ in shown}),
     }
     return GroupChange(told, notification.model_copy(update=counted))
 

@@ -53,7 +53,7 @@ class GroupNotification(Value):
     truncated: int = 0
     """Alerts of the group that are not among `alerts`, for its length or since they are not kept any more."""
     suppressed: int = 0
-    """Alerts of the group that silences, inhibition or hours held back since the group was last told."""
+    """Further alerts of the group that silences, inhibition or hours held back since it was last told."""
     reason: NotificationReason
     at: Moment
 
