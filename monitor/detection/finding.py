@@ -18,6 +18,10 @@ class FindingKind(StrEnum):
 
     GATE = "gate"
     CRITICAL = "critical"
+    DELIVERY = "delivery"
+    """A receiver takes no notifications: the monitor itself is in trouble."""
+    WATCHDOG = "watchdog"
+    """Fires always, to show that everything works; its absence is the alarm."""
 
 
 class Outcome(StrEnum):
