@@ -16,14 +16,15 @@ from monitor.detection.finding import Finding, FindingKind, Outcome, Severity
 from tests.judgments import NOON
 
 SECOND = timedelta(seconds=1)
-RECEIVERS = "receivers: {a: {type: console}, b: {type: console}, c: {type: console}}\n"
+RECEIVERS = "receivers: {a: {type: console}, b: {type: console}, c: {type: console}, d: {type: console}}\n"
 
 
 def a_firing(
     labels: Mapping[str, str], *, resolved: bool = False, news: str = "", at: datetime = NOON
 ) -> Routed:
     """Return an alert with these labels, which are what routes see too."""
-    severity = Severity(labels.get("severity", "ticket"))
+    said = labels.get("severity", "")
+    severity = Severity(said) if said in set(Severity) else Severity.TICKET
     finding = Finding(
         kind=FindingKind.GATE,
         labels=dict(labels),
@@ -46,7 +47,7 @@ def a_firing(
 
 
 def routing(text: str) -> RoutingPolicy:
-    """Return a policy of three receivers a, b and c, and what the text adds."""
+    """Return a policy of the receivers a to d and what the text adds."""
     values: dict[str, Any] = yaml.safe_load(RECEIVERS + text)
     return RoutingPolicy.model_validate(values)
 

@@ -34,8 +34,6 @@ async def announce(
         if alert is not None:
             firing[fingerprint] = alert
     seen = [routed(alert, labels) for alert in firing.values()]
-    told = []
-    for change in plan(rules, seen, known, await groups.silences(), now=now):
-        if await groups.commit_group(change) and change.notification is not None:
-            told.append(change.notification)
-    return tuple(told)
+    changes = plan(rules, seen, known, await groups.silences(), now=now)
+    written = [change.notification for change in changes if await groups.commit_group(change)]
+    return tuple(notification for notification in written if notification is not None)
