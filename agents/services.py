@@ -18,6 +18,7 @@ from monitor.adapters.redis_answers import RedisAnswers
 from monitor.adapters.redis_changes import RedisChanges
 from monitor.adapters.redis_clock import RedisClock
 from monitor.adapters.redis_conversations import RedisConversations
+from monitor.adapters.redis_groups import RedisGroups
 from monitor.adapters.redis_keys import Keys
 from monitor.adapters.redis_review import RedisReview
 from monitor.adapters.redis_sampling import RedisSampling
@@ -42,6 +43,7 @@ class Stores:
     conversations: RedisConversations
     windows: RedisWindows
     alerts: RedisAlerts
+    groups: RedisGroups
     changes: RedisChanges
     review: RedisReview
     answers: RedisAnswers
@@ -54,6 +56,7 @@ class Stores:
             self.windows,
             self.alerts,
             self.changes,
+            self.groups,
             self.review,
             self.clock,
         ):
@@ -90,6 +93,7 @@ def build_stores(settings: Settings, policy: Policy) -> Stores:
         conversations=RedisConversations(client, keys, policy.monitor.conversations),
         windows=RedisWindows(client, keys, policy.monitor.windows),
         alerts=RedisAlerts(client, keys),
+        groups=RedisGroups(client, keys),
         changes=RedisChanges(client, keys),
         review=RedisReview(client, keys),
         answers=RedisAnswers(client, keys, keep_days=policy.monitor.conversations.keep_records_days),

@@ -6,6 +6,7 @@ from datetime import datetime
 from monitor.alerting.alert import Alert, AlertState, Transition
 from monitor.alerting.receiver import Delivered, Delivery, Notification
 from monitor.alerting.store import OutboxEntry, notification_of
+from monitor.detection.gates import GateException
 
 
 class MemoryAlertStore:
@@ -18,6 +19,7 @@ class MemoryAlertStore:
         self._resolved: dict[str, float] = {}
         self._outbox: dict[str, OutboxEntry] = {}
         self._evaluated: datetime | None = None
+        self._exceptions: dict[str, GateException] = {}
 
     async def get(self, fingerprint: str) -> Alert | None:
         """Return one alert."""
@@ -63,6 +65,14 @@ class MemoryAlertStore:
         """Take notifications out of the outbox."""
         for entry_id in entry_ids:
             self._outbox.pop(entry_id, None)
+
+    async def exceptions(self) -> tuple[GateException, ...]:
+        """Return what people signed for, ordered by alert."""
+        return tuple(sorted(self._exceptions.values(), key=lambda one: one.alert or ""))
+
+    async def put_exception(self, exception: GateException) -> None:
+        """Write an exception; it replaces the one of the same alert."""
+        self._exceptions[exception.alert or f"{exception.gate}/{exception.segment}"] = exception
 
     async def evaluated_through(self) -> datetime | None:
         """Return the last boundary whose evaluation is done."""

@@ -73,6 +73,8 @@ def _opened(alert: Alert | None, finding: Finding, cases: Sequence[Case], now: d
         fired_at=now,
         firings=(*(alert.firings if alert else ()), now)[-FIRINGS_MAX:],
         seen=alert.seen if alert else (),
+        notes=alert.notes if alert else (),
+        decisions=alert.decisions if alert else (),
     )
 
 

@@ -50,6 +50,7 @@ async def evaluate(
     without it the scope with the most units speaks for its assistant.
     """
     opened = {alert.fingerprint: alert for alert in await alerts.all(OPEN)}
+    policy = policy.with_exceptions(await alerts.exceptions())
     transitions: list[Transition] = []
     for observed in await _observe(windows, policy, now, judge_versions):
         transitions += await _evaluate_one(

@@ -47,6 +47,11 @@ class Routed:
     """What makes an alert that goes on firing worth telling again, such as its count of critical cases."""
 
     @property
+    def is_acknowledged(self) -> bool:
+        """Tell whether somebody looks after it."""
+        return self.alert.acknowledged_at is not None
+
+    @property
     def fingerprint(self) -> str:
         """Return the identity of its alert."""
         return self.alert.fingerprint

@@ -1,9 +1,10 @@
 """Alerts and the state of groups in, their next state and what is told now out: Alertmanager's timing, as values.
 
 Time is an argument and state is a value, so that a restart forgets nothing and of two notifiers one wins.
-Three deviations, each to the good of whoever is told: group_wait counts from when an alert reaches the notifier
+Deviations, each to the good of whoever is told: group_wait counts from when an alert reaches the notifier
 (an evaluation is minutes old when it speaks); a group that ran empty keeps its pace until its next turn (a flapping
-alert is told at most once each group_interval); a route with too many groups puts the rest into one.
+alert is told at most once each group_interval); a route with too many groups puts the rest into one;
+what is acknowledged is not repeated.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -214,9 +215,9 @@ def _reason(turn: _Turn, firing: Sequence[Routed], over: Sequence[Routed]) -> No
     tells_ends = group.receiver not in turn.rules.firing_only
     if tells_ends and not {one.told_as for one in over} <= set(group.told_resolved):
         return NotificationReason.SOME_RESOLVED
-    if node is not None and turn.now - group.told_at >= node.repeat_interval:
-        return NotificationReason.REPEAT
-    return None
+    acknowledged = all(one.is_acknowledged for one in firing)
+    repeats = node is not None and not acknowledged and turn.now - group.told_at >= node.repeat_interval
+    return NotificationReason.REPEAT if repeats else None
 
 
 def _is_remembered(turn: _Turn) -> bool:

@@ -16,6 +16,8 @@ ALERTNAMES: Mapping[str, str] = {
     "gate": "ConversationQualityGate",
     "critical": "ConversationCriticalFailure",
     "slo": "ConversationQualityBudget",
+    "delivery": "ConversationMonitorDelivery",
+    "watchdog": "ConversationMonitorWatchdog",
 }
 
 

@@ -195,7 +195,7 @@ def _amount(alert: Alert) -> Iterator[str]:
     match alert.kind:
         case FindingKind.CRITICAL:
             yield f"{alert.total} cases"
-        case FindingKind.GATE:
+        case FindingKind.GATE | FindingKind.SLO:
             figures = alert.evidence.figures if alert.evidence else alert.finding.figures
             yield from (_figure(figure) for figure in figures if figure.limit is not None)
         case FindingKind.DELIVERY | FindingKind.WATCHDOG:

@@ -42,6 +42,8 @@ def title(alert: Alert) -> str:
         )
     segment = labels["segment"]
     part = "" if segment == OVERALL else f", {readable(segment)}"
+    if alert.kind is FindingKind.SLO:
+        return f"{labels['dimension']} burns its budget of failures for {where}{part}"
     return f"{labels['dimension']} misses its gate for {where}{part}"
 
 

@@ -18,6 +18,7 @@ class FindingKind(StrEnum):
 
     GATE = "gate"
     CRITICAL = "critical"
+    SLO = "slo"
     DELIVERY = "delivery"
     """A receiver takes no notifications: the monitor itself is in trouble."""
     WATCHDOG = "watchdog"
