@@ -56,6 +56,7 @@ def build_stage(
         conversations=services.stores.conversations,
         windows=services.stores.windows,
         alerts=alerts,
+        groups=services.stores.groups,
         review=services.stores.review,
         clock=services.stores.clock,
         executor=MeteredExecutor(services.executor, metrics),
@@ -87,7 +88,7 @@ def build_stage(
                 now=services.now,
             )
         case "notify":
-            notify.attach(app, pipeline, metrics=metrics, outbox=alerts.outbox)
+            notify.attach(app, pipeline, metrics=metrics, waiting=services.stores.groups.waiting_count)
         case _:
             raise ValueError(f"no stage {name!r}; there are {', '.join(STAGES)}")
     return Stage(name, app, progress)
@@ -100,7 +101,7 @@ async def work(services: Services, names: Sequence[str]) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
     await services.stores.start()
-    receivers = build_receivers(services.policy.routing)
+    receivers = build_receivers(services.policy.routing, services.settings)
     metrics = start_metrics(services.settings)
     stages = [build_stage(name, services, receivers, metrics) for name in names]
     try:

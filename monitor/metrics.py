@@ -25,7 +25,7 @@ Gauge = Literal[
     "monitor_in_hand_seconds",
     # Seconds between now and the last window evaluated, on the wall's clock. Above an hour: alerts come late.
     "monitor_evaluation_lag_seconds",
-    # Notifications waiting in the outbox, up to 100. Above a few for minutes: a receiver is down.
+    # Notifications waiting in the outbox. Above a few for minutes: a receiver is down.
     "monitor_outbox_size",
 ]
 Name = Counter | Timing | Gauge

@@ -17,8 +17,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from monitor.alerting.alert import Transition
+from monitor.alerting.delivery import Attempt
 from monitor.alerting.gathering import Background
-from monitor.alerting.receiver import Delivered, Receiver, Undelivered
+from monitor.alerting.group_store import GroupStore
+from monitor.alerting.receiver import Receiver
 from monitor.alerting.store import AlertStore
 from monitor.clock import ClockStore
 from monitor.conversations.store import ConversationStore
@@ -45,6 +47,7 @@ class Ports:
     conversations: ConversationStore[Record]
     windows: WindowStore
     alerts: AlertStore
+    groups: GroupStore
     review: ReviewQueue
     clock: ClockStore
     executor: Executor
@@ -103,10 +106,12 @@ class Pipeline:
         )
         self._notify = Notify(
             alerts=ports.alerts,
+            groups=ports.groups,
             receivers=ports.receivers,
             routing=policy.routing,
             publisher=publisher,
             prefix=prefix,
+            now=ports.now,
         )
 
     async def assemble(self, batch: Sequence[Inbound]) -> None:
@@ -137,6 +142,6 @@ class Pipeline:
         """Evaluate the boundaries that the clock has crossed; return what changed in the life of alerts."""
         return await self._evaluate()
 
-    async def notify(self) -> tuple[Delivered | Undelivered, ...]:
-        """Put what waits in the outbox on the alerts topic, and tell the receivers."""
+    async def notify(self) -> tuple[Attempt, ...]:
+        """Put transitions on the alerts topic, decide which groups are told, and tell the receivers."""
         return await self._notify()

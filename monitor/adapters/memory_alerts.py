@@ -4,9 +4,10 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from monitor.alerting.alert import Alert, AlertState, Transition
-from monitor.alerting.receiver import Delivered, Delivery, Notification
+from monitor.alerting.notification import GroupNotification
+from monitor.alerting.receiver import Delivered, Delivery, Pace
 from monitor.alerting.store import OutboxEntry, notification_of
-from monitor.detection.gates import GateException
+from monitor.detection.exception import GateException
 
 
 class MemoryAlertStore:
@@ -89,10 +90,11 @@ class MemoryAlertStore:
 class MemoryReceiver:
     """The port `Receiver` in memory: it remembers what it was told, and answers what it is set to answer."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, pace: Pace | None = None) -> None:
         """Begin untold."""
         self._name = name
-        self.told: list[Notification] = []
+        self._pace = pace or Pace()
+        self.told: list[GroupNotification] = []
         self.answer: Delivery = Delivered(receiver=name)
 
     @property
@@ -100,7 +102,12 @@ class MemoryReceiver:
         """Return its name in the routes."""
         return self._name
 
-    async def deliver(self, notification: Notification) -> Delivery:
+    @property
+    def pace(self) -> Pace:
+        """Return the rules for trying again."""
+        return self._pace
+
+    async def deliver(self, notification: GroupNotification) -> Delivery:
         """Remember what it was told."""
         self.told.append(notification)
         return self.answer

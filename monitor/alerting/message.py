@@ -7,7 +7,8 @@ from typing import assert_never
 
 from monitor.alerting.alert import Alert, AlertState
 from monitor.alerting.evidence import Change, Evidence, Point
-from monitor.alerting.naming import ALERTNAME, plain, runbook, title
+from monitor.alerting.labels import alertname
+from monitor.alerting.naming import plain, runbook, title
 from monitor.alerting.notification import GroupNotification, Status
 from monitor.detection.finding import Figure, FindingKind, Severity
 from monitor.windows.bucket import CRITICAL, readable
@@ -103,7 +104,7 @@ def told(alert: Alert, *, reason: str, status: Status, external_url: str = "") -
     evidence = alert.evidence
     path = runbook(alert)
     return ToldAlert(
-        alertname=ALERTNAME[alert.kind],
+        alertname=alertname(alert.kind),
         title=plain(title(alert)),
         status=status,
         severity=alert.severity,

@@ -6,13 +6,6 @@ from monitor.alerting.alert import Alert
 from monitor.detection.finding import FindingKind
 from monitor.windows.bucket import OVERALL, readable
 
-ALERTNAME = {
-    FindingKind.GATE: "ConversationQualityGate",
-    FindingKind.CRITICAL: "ConversationCriticalFailure",
-    FindingKind.DELIVERY: "ConversationMonitorDelivery",
-    FindingKind.WATCHDOG: "ConversationMonitorWatchdog",
-}
-"""The label `alertname`, by which Alertmanager and its kin route."""
 # Control characters would steer a terminal, and direction marks would make a text read as another one.
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]+")
 

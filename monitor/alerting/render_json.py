@@ -2,8 +2,9 @@
 
 from typing import Any
 
+from monitor.alerting.labels import alertname
 from monitor.alerting.message import stamp
-from monitor.alerting.naming import ALERTNAME, runbook, title
+from monitor.alerting.naming import runbook, title
 from monitor.alerting.notification import GroupAlert, GroupNotification
 
 
@@ -31,7 +32,7 @@ def alert_json(one: GroupAlert) -> dict[str, Any]:
     alert = one.alert
     return {
         "fingerprint": alert.fingerprint,
-        "alertname": ALERTNAME[alert.kind],
+        "alertname": alertname(alert.kind),
         "status": str(one.status),
         "severity": str(alert.severity),
         "title": title(alert),

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Annotated, Literal, Self
+from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -10,44 +10,11 @@ from monitor.alerting.group import Rules
 from monitor.alerting.inhibition import InhibitRule
 from monitor.alerting.labels import LabelRule
 from monitor.alerting.matchers import matcher
+from monitor.alerting.receiver_policy import ReceiverPolicy
 from monitor.alerting.routes import Node, Route, matching, tree
 from monitor.alerting.times import NamedTimes
 from monitor.detection.finding import Severity
 from monitor.windows.bucket import OVERALL
-
-VariableName = Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")]
-"""The name of an environment variable; what it holds never stands in a file."""
-
-
-class ConsoleReceiver(BaseModel):
-    """Prints to the terminal of the notifying process."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    type: Literal["console"]
-
-
-class WebhookReceiver(BaseModel):
-    """Posts Alertmanager's JSON to a URL, signed."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    type: Literal["webhook"]
-    url: Annotated[str, Field(pattern=r"^https?://")] | None = None
-    url_env: VariableName | None = None
-    secret_env: VariableName | None = None
-    timeout_seconds: Annotated[float, Field(gt=0, le=60)] = 10
-    attempts: Annotated[int, Field(ge=1, le=10)] = 4
-
-    @model_validator(mode="after")
-    def _has_one_url(self) -> Self:
-        if (self.url is None) == (self.url_env is None):
-            raise ValueError("a webhook needs url, or url_env where the URL itself is a secret; one of them")
-        return self
-
-
-ReceiverPolicy = Annotated[ConsoleReceiver | WebhookReceiver, Field(discriminator="type")]
-
 
 NOBODY = "nobody"
 """The receiver that is always there and tells nobody: `monitor alerts list` shows what goes to it."""
@@ -66,6 +33,15 @@ DEFAULT_INHIBIT_RULES = (
 )
 
 
+class DeliveryPolicy(BaseModel):
+    """How long a receiver that fails is tried, and when people hear of it by another route."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    give_up_hours: Annotated[float, Field(gt=0, le=168)] = 24
+    alert_after_minutes: Annotated[float, Field(gt=0, le=1440)] = 10
+
+
 class RoutingPolicy(BaseModel):
     """Receivers by name, and the tree of routes that leads to them."""
 
@@ -78,6 +54,7 @@ class RoutingPolicy(BaseModel):
     inhibit_rules: tuple[InhibitRule, ...] = DEFAULT_INHIBIT_RULES
     time_intervals: tuple[NamedTimes, ...] = ()
     labels: tuple[LabelRule, ...] = ()
+    delivery: DeliveryPolicy = DeliveryPolicy()
     external_url: str = ""
 
     @model_validator(mode="after")
@@ -131,7 +108,7 @@ class RoutingPolicy(BaseModel):
             inhibit=self.inhibit_rules,
             times={one.name: one for one in self.time_intervals},
             firing_only=frozenset(
-                name for name, one in self.receivers.items() if not getattr(one, "send_resolved", True)
+                name for name, one in self.receivers.items() if not one.send_resolved
             ),
             nobody=frozenset({NOBODY}),
         )
