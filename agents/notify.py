@@ -21,13 +21,16 @@ def attach(
     *,
     metrics: Metrics,
     waiting: Callable[[], Awaitable[int]],
+    ticked: Callable[[], None] | None = None,
 ) -> None:
-    """Attach the timer to an app."""
+    """Attach the timer to an app; `ticked` hears of each one that did its work."""
 
     async def notify() -> None:
         try:
             attempts = await pipeline.notify()
             metrics.gauge("monitor_outbox_size", await waiting())
+            if ticked is not None:
+                ticked()
         except PASSING as error:
             metrics.count("monitor_hop_failures_total", stage="notify")
             log.warning("tick_failed", stage="notify", reason=str(error)[:300])

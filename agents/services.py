@@ -19,6 +19,7 @@ from monitor.adapters.redis_changes import RedisChanges
 from monitor.adapters.redis_clock import RedisClock
 from monitor.adapters.redis_conversations import RedisConversations
 from monitor.adapters.redis_groups import RedisGroups
+from monitor.adapters.redis_heartbeats import BlockingHeartbeats, RedisHeartbeats
 from monitor.adapters.redis_keys import Keys
 from monitor.adapters.redis_review import RedisReview
 from monitor.adapters.redis_sampling import RedisSampling
@@ -45,6 +46,7 @@ class Stores:
     alerts: RedisAlerts
     groups: RedisGroups
     changes: RedisChanges
+    heartbeats: RedisHeartbeats
     review: RedisReview
     answers: RedisAnswers
     clock: RedisClock
@@ -95,6 +97,7 @@ def build_stores(settings: Settings, policy: Policy) -> Stores:
         alerts=RedisAlerts(client, keys),
         groups=RedisGroups(client, keys),
         changes=RedisChanges(client, keys),
+        heartbeats=RedisHeartbeats(client, keys),
         review=RedisReview(client, keys),
         answers=RedisAnswers(client, keys, keep_days=policy.monitor.conversations.keep_records_days),
         clock=RedisClock(client, keys, partitions=policy.monitor.topics.partitions),
@@ -174,3 +177,8 @@ def sampling_store(settings: Settings, policy: Policy) -> RedisSampling:
         remember_hours=policy.sampling.remember_hours,
         census_days=policy.monitor.windows.retention_days,
     )
+
+
+def blocking_heartbeats(settings: Settings, policy: Policy) -> BlockingHeartbeats:
+    """Wire the signs of life of a process without a loop."""
+    return BlockingHeartbeats(sync_client(settings), Keys(settings.namespace, policy.monitor.windows.shards))

@@ -13,6 +13,7 @@ from monitor.alerting.matchers import matcher
 from monitor.alerting.receiver_policy import ReceiverPolicy
 from monitor.alerting.routes import Node, Route, matching, tree
 from monitor.alerting.times import NamedTimes
+from monitor.alerting.watchdog import WatchdogPolicy
 from monitor.detection.finding import Severity
 from monitor.windows.bucket import OVERALL
 
@@ -23,6 +24,12 @@ DEFAULT_INHIBIT_RULES = (
     InhibitRule(
         source_matchers=(matcher('finding=~"judge.*"'),),
         target_matchers=(matcher('finding=~"gate|slo|regression"'),),
+    ),
+    # Who is woken for a fast burn needs no ticket for a slow one.
+    InhibitRule(
+        source_matchers=(matcher('finding="slo"'), matcher('severity="page"')),
+        target_matchers=(matcher('finding="slo"'), matcher('severity="ticket"')),
+        equal=("assistant", "environment", "dimension", "variant"),
     ),
     # What all traffic suffers from, each part of it does.
     InhibitRule(
@@ -55,6 +62,7 @@ class RoutingPolicy(BaseModel):
     time_intervals: tuple[NamedTimes, ...] = ()
     labels: tuple[LabelRule, ...] = ()
     delivery: DeliveryPolicy = DeliveryPolicy()
+    watchdog: WatchdogPolicy | None = None
     external_url: str = ""
 
     @model_validator(mode="after")
@@ -94,6 +102,26 @@ class RoutingPolicy(BaseModel):
             raise ValueError("page goes to nobody; name at least one receiver for it")
         return self
 
+    @model_validator(mode="after")
+    def _watchdog_leads_somewhere(self) -> Self:
+        if self.watchdog is not None and self.watchdog.receiver not in self.receivers:
+            raise ValueError(f"watchdog: the receiver {self.watchdog.receiver} is not among: {self._known}")
+        return self
+
+    @model_validator(mode="after")
+    def _a_failed_delivery_is_told_elsewhere(self) -> Self:
+        for name, one in self.receivers.items():
+            if one.type == "console":
+                continue
+            labels = {"finding": "delivery", "receiver": name, "severity": Severity.PAGE}
+            told = {node.receiver for node in matching(self.tree, labels)} - {NOBODY}
+            if told == {name}:
+                raise ValueError(
+                    f"when {name} fails, only {name} would be told; give page another receiver beside it, "
+                    f'or a route with the matcher finding="delivery"'
+                )
+        return self
+
     @cached_property
     def tree(self) -> Node:
         """Return the tree with everything inherited."""
@@ -107,9 +135,7 @@ class RoutingPolicy(BaseModel):
             receivers=frozenset(self.receivers),
             inhibit=self.inhibit_rules,
             times={one.name: one for one in self.time_intervals},
-            firing_only=frozenset(
-                name for name, one in self.receivers.items() if not one.send_resolved
-            ),
+            firing_only=frozenset(name for name, one in self.receivers.items() if not one.send_resolved),
             nobody=frozenset({NOBODY}),
         )
 
