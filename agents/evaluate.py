@@ -24,8 +24,9 @@ def attach(
     metrics: Metrics,
     evaluated_through: Callable[[], Awaitable[datetime | None]],
     now: Now,
+    ticked: Callable[[], None] | None = None,
 ) -> None:
-    """Attach the timer to an app."""
+    """Attach the timer to an app; `ticked` hears of each one that did its work."""
 
     async def measure() -> None:
         # The stream's clock stands still between two replays, and that is no lag.
@@ -39,6 +40,8 @@ def attach(
             transitions = await pipeline.evaluate()
             metrics.time("monitor_hop_seconds", time.monotonic() - started, stage="evaluate")
             await measure()
+            if ticked is not None:
+                ticked()
         except PASSING as error:
             metrics.count("monitor_hop_failures_total", stage="evaluate")
             log.warning("tick_failed", stage="evaluate", reason=str(error)[:300])

@@ -1,30 +1,98 @@
 """The receivers of the routing, built with their secrets from the environment."""
 
+from typing import assert_never
+
+from monitor.adapters.alertmanager_receiver import AlertmanagerReceiver, basic
+from monitor.adapters.apprise_receiver import AppriseReceiver
 from monitor.adapters.console_receiver import ConsoleReceiver
+from monitor.adapters.kafka_receiver import KafkaReceiver
+from monitor.adapters.pagerduty_receiver import PagerDutyReceiver
+from monitor.adapters.slack_receiver import SlackReceiver
 from monitor.adapters.webhook_receiver import WebhookReceiver
-from monitor.alerting import routing
+from monitor.alerting import receiver_policy as policies
 from monitor.alerting.receiver import Receiver
+from monitor.alerting.routing import RoutingPolicy
 from monitor.policy import ConfigError
-from monitor.settings import secret
+from monitor.settings import Settings, secret
 
 
-def build_receivers(policy: routing.RoutingPolicy) -> dict[str, Receiver]:
+def build_receivers(policy: RoutingPolicy, settings: Settings) -> dict[str, Receiver]:
     """Build every receiver by its name; a secret that is not in the environment is an error that names it."""
-    found: dict[str, Receiver] = {}
-    for name, one in policy.receivers.items():
-        match one:
-            case routing.ConsoleReceiver():
-                found[name] = ConsoleReceiver(name)
-            case routing.WebhookReceiver():
-                found[name] = WebhookReceiver(
-                    name,
-                    url=one.url or _needed(name, one.url_env),
-                    secret=_needed(name, one.secret_env).encode() if one.secret_env else None,
-                    timeout_seconds=one.timeout_seconds,
-                    attempts=one.attempts,
-                    external_url=policy.external_url,
-                )
-    return found
+    return {
+        name: build_receiver(name, one, settings, external_url=policy.external_url)
+        for name, one in policy.receivers.items()
+    }
+
+
+def build_receiver(  # noqa: PLR0911 - one branch a type, each returns
+    name: str, one: policies.ReceiverPolicy, settings: Settings, *, external_url: str = ""
+) -> Receiver:
+    """Build one receiver."""
+    match one:
+        case policies.ConsoleReceiver():
+            return ConsoleReceiver(name, external_url=external_url)
+        case policies.WebhookReceiver():
+            return WebhookReceiver(
+                name,
+                url=one.url or _needed(name, one.url_env),
+                secret=_needed(name, one.secret_env).encode() if one.secret_env else None,
+                timeout_seconds=one.timeout_seconds,
+                external_url=external_url,
+            )
+        case policies.PagerDutyReceiver():
+            return PagerDutyReceiver(
+                name,
+                url=one.url,
+                routing_key=_needed(name, one.routing_key_env),
+                severities=one.severities,
+                timeout_seconds=one.timeout_seconds,
+                external_url=external_url,
+            )
+        case policies.SlackReceiver():
+            return SlackReceiver(
+                name,
+                url=_needed(name, one.url_env),
+                timeout_seconds=one.timeout_seconds,
+                external_url=external_url,
+            )
+        case policies.AlertmanagerReceiver():
+            return AlertmanagerReceiver(
+                name,
+                urls=one.urls,
+                headers=_credentials(name, one),
+                resend_seconds=one.resend_seconds,
+                timeout_seconds=one.timeout_seconds,
+                external_url=external_url,
+            )
+        case policies.AppriseReceiver():
+            return _apprise(name, one, external_url)
+        case policies.KafkaReceiver():
+            return KafkaReceiver(
+                name, topic=one.topic, settings=settings, timeout_seconds=one.timeout_seconds
+            )
+        case _:
+            assert_never(one)
+
+
+def _apprise(name: str, one: policies.AppriseReceiver, external_url: str) -> AppriseReceiver:
+    try:
+        return AppriseReceiver(
+            name,
+            url=_needed(name, one.url_env),
+            format=one.format,
+            timeout_seconds=one.timeout_seconds,
+            external_url=external_url,
+        )
+    except ValueError as error:
+        raise ConfigError(f"routing.yaml: receivers.{name}: {one.url_env}: {error}") from None
+
+
+def _credentials(name: str, one: policies.AlertmanagerReceiver) -> dict[str, str]:
+    if one.bearer_env:
+        return {"Authorization": f"Bearer {_needed(name, one.bearer_env)}"}
+    if one.username_env:
+        return basic(_needed(name, one.username_env), _needed(name, one.password_env))
+    return {}
 
 
 def _needed(receiver: str, variable: str | None) -> str:

@@ -10,9 +10,10 @@ import structlog
 from confluent_kafka import Consumer, KafkaException, Producer, TopicCollection
 from confluent_kafka.admin import AdminClient
 
+from agents.heartbeat import SamplerPulse, instance_of
 from agents.metering import start_metrics
 from agents.sample import MarkerPolicy, Overtaken, SampleLoop, SampleTopics
-from agents.services import sampling_store, wall_now
+from agents.services import blocking_heartbeats, sampling_store, wall_now
 from monitor.adapters.redis_functions import StoreUnavailable
 from monitor.clock import ClockKind
 from monitor.intake.intents import IntentClassifier
@@ -101,11 +102,17 @@ def run_sampler(settings: Settings, policy: Policy) -> int:
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, stop)
     metrics = start_metrics(settings)
+    pulse = SamplerPulse(blocking_heartbeats(settings, policy), instance_of(settings), wall_now)
+
+    def is_over() -> bool:
+        pulse.beat()
+        return stopping.is_set()
+
     failing_since: float | None = None
     while not stopping.is_set():
         began = time.monotonic()
         try:
-            build_loop(settings, policy, metrics).run(stopping.is_set)
+            build_loop(settings, policy, metrics).run(is_over)
         except PASSING as error:
             # What a failed round had in hand was not committed: a new loop begins where the last one counted.
             at = time.monotonic()
@@ -116,6 +123,7 @@ def run_sampler(settings: Settings, policy: Policy) -> int:
                 return 1
             log.warning("waiting", stage="sample", reason=str(error)[:300])
             stopping.wait(PAUSE_SECONDS)
+    pulse.end()
     log.info("sampler_stopped")
     return 0
 

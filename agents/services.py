@@ -8,10 +8,13 @@ from pathlib import Path
 from monitor.adapters.folder_references import FolderReferences
 from monitor.adapters.redis_alerts import RedisAlerts
 from monitor.adapters.redis_answers import RedisAnswers
+from monitor.adapters.redis_changes import RedisChanges
 from monitor.adapters.redis_clock import RedisClock
 from monitor.adapters.redis_connection import blocking_client, waiting_client
 from monitor.adapters.redis_conversations import RedisConversations
 from monitor.adapters.redis_functions import Client
+from monitor.adapters.redis_groups import RedisGroups
+from monitor.adapters.redis_heartbeats import BlockingHeartbeats, RedisHeartbeats
 from monitor.adapters.redis_keys import Keys
 from monitor.adapters.redis_review import RedisReview
 from monitor.adapters.redis_sampling import RedisSampling
@@ -36,13 +39,24 @@ class Stores:
     conversations: RedisConversations
     windows: RedisWindows
     alerts: RedisAlerts
+    groups: RedisGroups
+    changes: RedisChanges
+    heartbeats: RedisHeartbeats
     review: RedisReview
     answers: RedisAnswers
     clock: RedisClock
 
     async def start(self) -> None:
         """Load the server-side functions; raises StoreUnavailable."""
-        for store in (self.conversations, self.windows, self.alerts, self.review, self.clock):
+        for store in (
+            self.conversations,
+            self.windows,
+            self.alerts,
+            self.changes,
+            self.groups,
+            self.review,
+            self.clock,
+        ):
             await store.start()
 
     async def close(self) -> None:
@@ -76,6 +90,9 @@ def build_stores(settings: Settings, policy: Policy) -> Stores:
         conversations=RedisConversations(client, keys, policy.monitor.conversations),
         windows=RedisWindows(client, keys, policy.monitor.windows),
         alerts=RedisAlerts(client, keys),
+        groups=RedisGroups(client, keys),
+        changes=RedisChanges(client, keys),
+        heartbeats=RedisHeartbeats(client, keys),
         review=RedisReview(client, keys),
         answers=RedisAnswers(client, keys, keep_days=policy.monitor.conversations.keep_records_days),
         clock=RedisClock(client, keys, partitions=policy.monitor.topics.partitions),
@@ -134,4 +151,11 @@ def sampling_store(settings: Settings, policy: Policy) -> RedisSampling:
         keys,
         remember_hours=policy.sampling.remember_hours,
         census_days=policy.monitor.windows.retention_days,
+    )
+
+
+def blocking_heartbeats(settings: Settings, policy: Policy) -> BlockingHeartbeats:
+    """Wire the signs of life of a process without a loop."""
+    return BlockingHeartbeats(
+        blocking_client(settings.redis), Keys(settings.namespace, policy.monitor.windows.shards)
     )

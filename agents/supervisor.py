@@ -23,7 +23,7 @@ from monitor.topics import topics
 
 STOP_SECONDS = 30.0
 """How long a process may take to end in order before it is killed."""
-WORKERS: tuple[tuple[str, ...], ...] = (("assemble", "judge"), ("aggregate", "evaluate", "notify"))
+WORKERS: tuple[tuple[str, ...], ...] = (("assemble", "judge"), ("aggregate", "changes", "evaluate", "notify"))
 """The stages of the two worker processes; judging gets a core of its own."""
 
 log = structlog.get_logger()

@@ -11,19 +11,21 @@ from typing import Any
 
 import structlog
 
-from agents import aggregate, assemble, evaluate, judge, notify
+from agents import aggregate, assemble, changes, evaluate, judge, notify, watchdog
 from agents.app import build_app
 from agents.consume import Progress
+from agents.heartbeat import Pulse, Ticks, instance_of, living_name
 from agents.metering import MeteredExecutor, MeteredPublisher, start_metrics
 from agents.publisher import FaustPublisher
 from agents.receivers import build_receivers
 from agents.services import Services
+from monitor.alerting.gathering import Background
 from monitor.alerting.receiver import Receiver
 from monitor.metrics import Metrics, NoMetrics
 from monitor.pipeline import Pipeline, Ports
-from monitor.topics import DEAD_LETTERS
+from monitor.topics import DEAD_LETTERS, LED_STAGES
 
-STAGES = ("assemble", "judge", "aggregate", "evaluate", "notify")
+STAGES = ("assemble", "judge", "aggregate", "changes", "evaluate", "notify")
 STALLED_AFTER_SECONDS = 600.0
 """An event in hand for longer than this means that the stage is stuck; ending the worker frees its partitions."""
 HEALTH_EVERY_SECONDS = 5.0
@@ -40,6 +42,18 @@ class Stage:
     name: str
     app: Any
     progress: Progress | None
+    ticks: Ticks | None = None
+
+    @property
+    def in_hand_seconds(self) -> float:
+        """Tell for how long the oldest event in hand has not been done."""
+        return self.progress.oldest_undone_seconds() if self.progress else 0.0
+
+    @property
+    def living_name(self) -> str | None:
+        """Return under which name it gives a sign of life now."""
+        leads = self.ticks is not None and bool(self.app.is_leader())
+        return living_name(self.name, in_hand_seconds=self.in_hand_seconds, ticks=self.ticks, leads=leads)
 
 
 def build_stage(
@@ -55,16 +69,19 @@ def build_stage(
         conversations=services.stores.conversations,
         windows=services.stores.windows,
         alerts=alerts,
+        groups=services.stores.groups,
         review=services.stores.review,
         clock=services.stores.clock,
         executor=MeteredExecutor(services.executor, metrics),
         judge_version=services.judge.identity.version,
         receivers=receivers,
         now=services.now,
+        background=Background(changes=services.stores.changes),
     )
     publisher = MeteredPublisher(FaustPublisher(app), metrics, stage=name, dead_letters=prefix + DEAD_LETTERS)
     pipeline = Pipeline(ports, policy, publisher, prefix=prefix)
     progress: Progress | None = None
+    ticks = Ticks() if name in LED_STAGES else None
     match name:
         case "assemble":
             progress = assemble.attach(app, pipeline, policy.monitor.clock, prefix=prefix, metrics=metrics)
@@ -73,6 +90,8 @@ def build_stage(
             progress = judge.attach(app, pipeline, concurrency=concurrency, prefix=prefix, metrics=metrics)
         case "aggregate":
             progress = aggregate.attach(app, pipeline, prefix=prefix, metrics=metrics)
+        case "changes":
+            progress = changes.attach(app, pipeline, prefix=prefix, metrics=metrics)
         case "evaluate":
             evaluate.attach(
                 app,
@@ -81,12 +100,28 @@ def build_stage(
                 metrics=metrics,
                 evaluated_through=alerts.evaluated_through,
                 now=services.now,
+                ticked=ticks.succeeded if ticks else None,
             )
         case "notify":
-            notify.attach(app, pipeline, metrics=metrics, outbox=alerts.outbox)
+            notify.attach(
+                app,
+                pipeline,
+                metrics=metrics,
+                waiting=services.stores.groups.waiting_count,
+                ticked=ticks.succeeded if ticks else None,
+            )
+            if policy.routing.watchdog is not None:
+                watchdog.attach(
+                    app,
+                    policy.routing.watchdog,
+                    receivers,
+                    services.stores.heartbeats,
+                    metrics=metrics,
+                    now=services.now,
+                )
         case _:
             raise ValueError(f"no stage {name!r}; there are {', '.join(STAGES)}")
-    return Stage(name, app, progress)
+    return Stage(name, app, progress, ticks)
 
 
 async def work(services: Services, names: Sequence[str]) -> int:
@@ -96,16 +131,20 @@ async def work(services: Services, names: Sequence[str]) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
     await services.stores.start()
-    receivers = build_receivers(services.policy.routing)
+    receivers = build_receivers(services.policy.routing, services.settings)
     metrics = start_metrics(services.settings)
     stages = [build_stage(name, services, receivers, metrics) for name in names]
+    pulse = Pulse(services.stores.heartbeats, instance_of(services.settings), services.now)
+    failure: str | None = "it did not start"
     try:
         await asyncio.gather(*(_start(stage) for stage in stages))
-        failure = await _until_over(stages, stopping, metrics)
+        failure = await _until_over(stages, stopping, metrics, pulse)
     finally:
         await asyncio.gather(*(_stop(stage) for stage in stages))
         for receiver in receivers.values():
             await receiver.close()
+        if failure is None:
+            await pulse.end()
         await services.close()
     if failure:
         log.critical("worker_failed", reason=failure)
@@ -129,17 +168,20 @@ async def _stop(stage: Stage) -> None:
         log.warning("stage_stopped_badly", stage=stage.name, error=type(error).__name__)
 
 
-async def _until_over(stages: Sequence[Stage], stopping: asyncio.Event, metrics: Metrics) -> str | None:
+async def _until_over(
+    stages: Sequence[Stage], stopping: asyncio.Event, metrics: Metrics, pulse: Pulse
+) -> str | None:
     while not stopping.is_set():
         for stage in stages:
             if stage.app.crashed:
                 return f"{stage.name}: {stage.app.crash_reason!r}"
             if stage.app.should_stop:
                 return f"{stage.name}: stopped by itself"
-            waiting = stage.progress.oldest_undone_seconds() if stage.progress else 0.0
+            waiting = stage.in_hand_seconds
             metrics.gauge("monitor_in_hand_seconds", waiting, stage=stage.name)
             if waiting > STALLED_AFTER_SECONDS:
                 return f"{stage.name}: an event has been in hand for {waiting:.0f} s"
+        await pulse.beat([name for stage in stages if (name := stage.living_name) is not None])
         try:
             async with asyncio.timeout(HEALTH_EVERY_SECONDS):
                 await stopping.wait()

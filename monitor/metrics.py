@@ -25,8 +25,10 @@ Gauge = Literal[
     "monitor_in_hand_seconds",
     # Seconds between now and the last window evaluated, on the wall's clock. Above an hour: alerts come late.
     "monitor_evaluation_lag_seconds",
-    # Notifications waiting in the outbox, up to 100. Above a few for minutes: a receiver is down.
+    # Notifications waiting in the outbox. Above a few for minutes: a receiver is down.
     "monitor_outbox_size",
+    # 1 when the watchdog's receiver heard it last time, else 0. At 0: a process is dead, or the receiver is.
+    "monitor_watchdog",
 ]
 Name = Counter | Timing | Gauge
 
@@ -71,5 +73,6 @@ LABELS: dict[Name, tuple[str, ...]] = {
     "monitor_in_hand_seconds": ("stage",),
     "monitor_evaluation_lag_seconds": (),
     "monitor_outbox_size": (),
+    "monitor_watchdog": (),
 }
 """The labels of each; their values come from our own code and configuration, never from events."""

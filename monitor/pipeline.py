@@ -2,6 +2,7 @@
 
     events -> SAMPLE -> sampled-events -> ASSEMBLE -> judge-requests -> JUDGE -> judgments -> AGGREGATE
            -> windows (Redis) -> EVALUATE -> outbox (Redis) -> NOTIFY -> alerts topic, receivers
+    change-events -> CHANGES -> change log (Redis), which EVALUATE and AGGREGATE read for evidence
 
 SAMPLE sees all traffic, so it has a loop of its own (`monitor/sampling/sampler.py`, `agents/sample.py`). The
 others are here; each lives in `monitor/hops/` and sees ports only. What holds for all of them:
@@ -13,15 +14,19 @@ others are here; each lives in `monitor/hops/` and sees ports only. What holds f
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from monitor.alerting.alert import Transition
-from monitor.alerting.receiver import Delivered, Receiver, Undelivered
+from monitor.alerting.delivery import Attempt
+from monitor.alerting.gathering import Background
+from monitor.alerting.group_store import GroupStore
+from monitor.alerting.receiver import Receiver
 from monitor.alerting.store import AlertStore
 from monitor.clock import ClockStore
 from monitor.conversations.store import ConversationStore
 from monitor.hops.aggregate import Aggregate
 from monitor.hops.assemble import Assemble
+from monitor.hops.changes import RecordChanges
 from monitor.hops.evaluate import Evaluate
 from monitor.hops.inbound import Inbound, Now
 from monitor.hops.judge import JudgeHop
@@ -42,12 +47,14 @@ class Ports:
     conversations: ConversationStore[Record]
     windows: WindowStore
     alerts: AlertStore
+    groups: GroupStore
     review: ReviewQueue
     clock: ClockStore
     executor: Executor
     judge_version: str
     receivers: Mapping[str, Receiver]
     now: Now
+    background: Background = field(default_factory=Background)
 
 
 class Pipeline:
@@ -80,6 +87,7 @@ class Pipeline:
             publisher=publisher,
             prefix=prefix,
             now=ports.now,
+            background=ports.background,
         )
         self._evaluate = Evaluate(
             windows=ports.windows,
@@ -91,13 +99,19 @@ class Pipeline:
             partitions=partitions,
             judge_versions=(ports.judge_version,),
             now=ports.now,
+            background=ports.background,
+        )
+        self._changes = RecordChanges(
+            background=ports.background, publisher=publisher, prefix=prefix, now=ports.now
         )
         self._notify = Notify(
             alerts=ports.alerts,
+            groups=ports.groups,
             receivers=ports.receivers,
             routing=policy.routing,
             publisher=publisher,
             prefix=prefix,
+            now=ports.now,
         )
 
     async def assemble(self, batch: Sequence[Inbound]) -> None:
@@ -120,10 +134,14 @@ class Pipeline:
         """Judgments in; buckets, outcomes and critical alerts out."""
         await self._aggregate(batch)
 
+    async def record_changes(self, batch: Sequence[Inbound]) -> None:
+        """Change events in; the change log, from which evidence is drawn, out."""
+        await self._changes(batch)
+
     async def evaluate(self) -> list[Transition]:
         """Evaluate the boundaries that the clock has crossed; return what changed in the life of alerts."""
         return await self._evaluate()
 
-    async def notify(self) -> tuple[Delivered | Undelivered, ...]:
-        """Put what waits in the outbox on the alerts topic, and tell the receivers."""
+    async def notify(self) -> tuple[Attempt, ...]:
+        """Put transitions on the alerts topic, decide which groups are told, and tell the receivers."""
         return await self._notify()

@@ -51,6 +51,9 @@ class Settings(BaseSettings):
     session_timeout_seconds: Annotated[int, Field(ge=6, le=300)] = 30
     """How long a dead worker's partitions wait for another one; below 10 only against the embedded broker."""
 
+    instance: Annotated[str, Field(max_length=100)] | None = None
+    """By what name this process gives signs of life; the host's name without it. Name two workers of one host."""
+
     @property
     def topic_prefix(self) -> str:
         """Return what stands before each topic's name; the live namespace has plain names."""

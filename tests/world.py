@@ -7,9 +7,12 @@ from typing import Any
 
 from monitor.adapters.memory import MemoryAnswers, MemoryClock, MemoryPublisher, MemoryReview
 from monitor.adapters.memory_alerts import MemoryAlertStore, MemoryReceiver
+from monitor.adapters.memory_changes import MemoryChanges
 from monitor.adapters.memory_conversations import MemoryConversations
+from monitor.adapters.memory_groups import MemoryGroupStore
 from monitor.adapters.memory_windows import MemoryWindowStore
 from monitor.adapters.redis_functions import StoreUnavailable
+from monitor.alerting.gathering import Background
 from monitor.clock import MARKER_HEADER, ClockKind, Watermark
 from monitor.hops.inbound import Inbound
 from monitor.intake.dead_letter import Position
@@ -97,6 +100,8 @@ class World:
         self.conversations = MemoryConversations(self.policy.monitor.conversations)
         self.windows = MemoryWindowStore(self.policy.monitor.windows)
         self.alerts = alerts or MemoryAlertStore()
+        self.groups = MemoryGroupStore()
+        self.changes = MemoryChanges()
         self.review = MemoryReview()
         self.clock = MemoryClock()
         self.answers = MemoryAnswers()
@@ -107,6 +112,7 @@ class World:
             conversations=wrapped(self.conversations),
             windows=wrapped(self.windows),
             alerts=wrapped(self.alerts),
+            groups=wrapped(self.groups),
             review=wrapped(self.review),
             clock=wrapped(self.clock),
             executor=Executor(
@@ -118,6 +124,7 @@ class World:
             judge_version=IDENTITY.version,
             receivers={"console": self.console},
             now=lambda: self.now,
+            background=Background(changes=wrapped(self.changes)),
         )
         self.sender = wrapped(self.published)
         self.pipeline = Pipeline(self.ports, self.policy, self.sender)

@@ -4,8 +4,10 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from monitor.alerting.alert import Alert, AlertState, Transition
-from monitor.alerting.receiver import Delivered, Delivery, Notification
+from monitor.alerting.notification import GroupNotification
+from monitor.alerting.receiver import Delivered, Delivery, Pace
 from monitor.alerting.store import OutboxEntry, notification_of
+from monitor.detection.exception import GateException
 
 
 class MemoryAlertStore:
@@ -18,6 +20,7 @@ class MemoryAlertStore:
         self._resolved: dict[str, float] = {}
         self._outbox: dict[str, OutboxEntry] = {}
         self._evaluated: datetime | None = None
+        self._exceptions: dict[str, GateException] = {}
 
     async def get(self, fingerprint: str) -> Alert | None:
         """Return one alert."""
@@ -64,6 +67,14 @@ class MemoryAlertStore:
         for entry_id in entry_ids:
             self._outbox.pop(entry_id, None)
 
+    async def exceptions(self) -> tuple[GateException, ...]:
+        """Return what people signed for, ordered by alert."""
+        return tuple(sorted(self._exceptions.values(), key=lambda one: one.alert or ""))
+
+    async def put_exception(self, exception: GateException) -> None:
+        """Write an exception; it replaces the one of the same alert."""
+        self._exceptions[exception.alert or f"{exception.gate}/{exception.segment}"] = exception
+
     async def evaluated_through(self) -> datetime | None:
         """Return the last boundary whose evaluation is done."""
         return self._evaluated
@@ -79,10 +90,11 @@ class MemoryAlertStore:
 class MemoryReceiver:
     """The port `Receiver` in memory: it remembers what it was told, and answers what it is set to answer."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, pace: Pace | None = None) -> None:
         """Begin untold."""
         self._name = name
-        self.told: list[Notification] = []
+        self._pace = pace or Pace()
+        self.told: list[GroupNotification] = []
         self.answer: Delivery = Delivered(receiver=name)
 
     @property
@@ -90,7 +102,12 @@ class MemoryReceiver:
         """Return its name in the routes."""
         return self._name
 
-    async def deliver(self, notification: Notification) -> Delivery:
+    @property
+    def pace(self) -> Pace:
+        """Return the rules for trying again."""
+        return self._pace
+
+    async def deliver(self, notification: GroupNotification) -> Delivery:
         """Remember what it was told."""
         self.told.append(notification)
         return self.answer

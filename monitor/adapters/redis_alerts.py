@@ -10,6 +10,7 @@ from monitor.adapters.redis_keys import Keys
 from monitor.alerting.alert import OPEN, Alert, AlertState, Transition
 from monitor.alerting.receiver import Notification
 from monitor.alerting.store import OutboxEntry, notification_of
+from monitor.detection.gates import GateException
 
 RESOLVED_MAX = 1000
 """Resolved alerts kept, the newest; they tell flapping and fill the history that people see."""
@@ -31,6 +32,7 @@ class RedisAlerts:
         self._sequence = keys.alerts("outbox", "sequence")
         self._delivered = keys.alerts("outbox", "delivered")
         self._boundary = keys.alerts("evaluated_through")
+        self._exceptions = keys.alerts("exceptions")
 
     async def start(self) -> None:
         """Load the server-side functions."""
@@ -101,6 +103,17 @@ class RedisAlerts:
                 "cm_alerts_finish", [self._outbox, self._order, self._delivered], list(entry_ids)
             )
 
+    async def exceptions(self) -> tuple[GateException, ...]:
+        """Return what people signed for, ordered by alert."""
+        texts = await _answered(self._client.hvals(self._exceptions))
+        found = map(GateException.model_validate_json, texts)
+        return tuple(sorted(found, key=lambda one: one.alert or ""))
+
+    async def put_exception(self, exception: GateException) -> None:
+        """Write an exception; it replaces the one of the same alert."""
+        key = exception.alert or f"{exception.gate}/{exception.segment}"
+        await _answered(self._client.hset(self._exceptions, key, exception.model_dump_json()))
+
     async def evaluated_through(self) -> datetime | None:
         """Return the last boundary whose evaluation is done."""
         text = await _answered(self._client.get(self._boundary))
@@ -116,7 +129,7 @@ def _utc(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat()
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=4096)
 def _alert(text: bytes) -> Alert:
     # An evaluation reads all open alerts, and few of them changed since the last one.
     _, _, alert = text.partition(b" ")

@@ -32,6 +32,10 @@ class Keys:
         """Return a key of the alerts, all of them in one slot, so that a transition and its outbox are one step."""
         return ":".join((self.prefix, "{alerts}", *map(str, parts)))
 
+    def changes(self, *parts: object) -> str:
+        """Return a key of the change log, all of it in one slot."""
+        return ":".join((self.prefix, "{changes}", *map(str, parts)))
+
     def review(self, *parts: object) -> str:
         """Return a key of the review items, all of them in one slot."""
         return ":".join((self.prefix, "{review}", *map(str, parts)))

@@ -3,6 +3,7 @@
 from datetime import datetime
 from enum import StrEnum
 
+from monitor.alerting.decision import Decision, Note
 from monitor.alerting.evidence import Evidence
 from monitor.detection.finding import Finding, FindingKind, Severity
 from monitor.intake.event import Moment, Value
@@ -48,6 +49,13 @@ class Alert(Value):
     notified_total: int = 0
     """Critical cases that people have been told of."""
     seen: tuple[str, ...] = ()
+    acknowledged_by: str | None = None
+    """Who looks after this episode."""
+    acknowledged_at: Moment | None = None
+    notes: tuple[Note, ...] = ()
+    """What people did and said, over all episodes."""
+    decisions: tuple[Decision, ...] = ()
+    """What its firings turned out to be, one each."""
 
     @property
     def kind(self) -> FindingKind:
@@ -67,7 +75,9 @@ class Transition(Value):
     at: Moment
     reason: str
     notify: bool
-    """People are told: it gets an entry in the outbox. A silent change only keeps the books."""
+    """People are told. A silent change only keeps the books."""
+    by: str | None = None
+    """Who made it; None for the monitor itself. What people do is on record, told or not."""
 
     @property
     def expected_version(self) -> int:

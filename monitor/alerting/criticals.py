@@ -73,6 +73,8 @@ def _opened(alert: Alert | None, finding: Finding, cases: Sequence[Case], now: d
         fired_at=now,
         firings=(*(alert.firings if alert else ()), now)[-FIRINGS_MAX:],
         seen=alert.seen if alert else (),
+        notes=alert.notes if alert else (),
+        decisions=alert.decisions if alert else (),
     )
 
 
@@ -101,8 +103,14 @@ def _added(
         total=total,
         notified_total=total if notify else alert.notified_total,
         seen=(*alert.seen, *(case.judgment_id for case in cases))[-SEEN_MAX:],
-        evidence=Evidence(
-            start=min(times), end=max(times), cases=pick_cases((*kept, *cases), policy.cases_max)
+        # What was found out about changes stays; it is looked up anew when people are told again.
+        evidence=Evidence.model_validate(
+            (dict(alert.evidence) if alert.evidence else {})
+            | {
+                "start": min(times),
+                "end": max(times),
+                "cases": pick_cases((*kept, *cases), policy.cases_max),
+            }
         ),
     )
 

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from monitor.alerting.alert import OPEN, Alert, AlertState, Transition
 from monitor.alerting.criticals import quiet_down, record_critical
-from monitor.alerting.evidence import Evidence, concerns, explain, pick_cases
+from monitor.alerting.gathering import Background, with_critical_evidence, with_gate_evidence
 from monitor.alerting.life import advance
 from monitor.alerting.store import AlertStore
 from monitor.detection.critical import critical_findings
@@ -42,6 +42,7 @@ async def evaluate(
     *,
     now: datetime,
     judge_versions: Collection[str] | None = None,
+    background: Background = Background(),
 ) -> tuple[Transition, ...]:
     """Judge every window that ends now and write what changes.
 
@@ -49,21 +50,31 @@ async def evaluate(
     without it the scope with the most units speaks for its assistant.
     """
     opened = {alert.fingerprint: alert for alert in await alerts.all(OPEN)}
+    policy = policy.with_exceptions(await alerts.exceptions())
     transitions: list[Transition] = []
     for observed in await _observe(windows, policy, now, judge_versions):
-        transitions += await _evaluate_one(windows, alerts, policy, observed, opened=opened, now=now)
+        transitions += await _evaluate_one(
+            windows, alerts, policy, observed, background=background, opened=opened, now=now
+        )
     return tuple(transitions)
 
 
 async def record_criticals(
-    alerts: AlertStore, records: Sequence[Judgment | JudgeFailure], *, policy: GatePolicy, now: datetime
+    alerts: AlertStore,
+    records: Sequence[Judgment | JudgeFailure],
+    *,
+    policy: GatePolicy,
+    now: datetime,
+    background: Background = Background(),
 ) -> tuple[Transition, ...]:
     """Enter the critical failures of judgments; raise Contended when others keep writing the same alert."""
     groups: dict[str, list[Finding]] = {}
+    judged_by: dict[str, Judgment] = {}
     for record in records:
         if isinstance(record, Judgment):
             for finding in critical_findings(record, policy.critical, policy.environments):
                 groups.setdefault(finding.fingerprint, []).append(finding)
+                judged_by[finding.fingerprint] = record
     transitions = []
     for fingerprint, findings in groups.items():
         for _ in range(ATTEMPTS):
@@ -71,6 +82,13 @@ async def record_criticals(
             transition = record_critical(alert, findings, now=now, policy=policy.critical)
             if transition is None:
                 break
+            judgment = judged_by[fingerprint]
+            transition = await with_critical_evidence(
+                background,
+                transition,
+                judge_version=judgment.judge.version,
+                rubric_version=judgment.rubric_version,
+            )
             if await alerts.commit(transition):
                 transitions.append(transition)
                 break
@@ -103,6 +121,7 @@ async def _evaluate_one(
     policy: GatePolicy,
     observed: Observed,
     *,
+    background: Background,
     opened: dict[str, Alert],
     now: datetime,
 ) -> list[Transition]:
@@ -119,7 +138,14 @@ async def _evaluate_one(
         alert = alert or await alerts.get(finding.fingerprint)
         transition = advance(alert, finding, now=now, persistence=policy.persistence)
         if transition is not None and transition.notify and transition.alert.state is AlertState.FIRING:
-            transition = await _with_evidence(windows, observed, policy, transition)
+            transition = await with_gate_evidence(
+                windows,
+                observed.scope,
+                observed.window,
+                transition,
+                policy=policy,
+                background=background,
+            )
         # A lost race is no loss: the other leader saw the same window.
         if transition is not None and await alerts.commit(transition):
             committed.append(transition)
@@ -145,30 +171,6 @@ def _is_explained(finding: Finding, alert: Alert | None, explained: set[str]) ->
         return False
     fires = alert is not None and alert.state is AlertState.FIRING
     return finding.labels["dimension"] in explained and not fires
-
-
-async def _with_evidence(
-    windows: WindowStore, observed: Observed, policy: GatePolicy, transition: Transition
-) -> Transition:
-    alert = transition.alert
-    dimension, segment = alert.labels["dimension"], alert.labels["segment"]
-    scope, end = observed.scope, observed.window.end
-    recent = await _window(windows, scope, alert.since, end)
-    # Before the onset, with a window's distance from it; a young stream has less past to offer.
-    earlier = await _window(windows, scope, alert.since - 2 * policy.window, alert.since - policy.window)
-    if not earlier.counts:
-        earlier = await _window(windows, scope, alert.since - policy.window, alert.since - policy.window / 2)
-    wanted = None if dimension == CRITICAL else dimension
-    worst = await windows.worst(scope, observed.window.start, end, dimension=wanted)
-    evidence = Evidence(
-        start=observed.window.start,
-        end=end,
-        figures=alert.finding.figures,
-        changes=explain(recent if recent.counts else observed.window, earlier, dimension),
-        cases=pick_cases(case for case in worst if concerns(case, segment)),
-    )
-    fields = dict(transition) | {"alert": Alert.model_validate(dict(alert) | {"evidence": evidence})}
-    return Transition.model_validate(fields)
 
 
 async def _window(windows: WindowStore, scope: Scope, start: datetime, end: datetime) -> Window:

@@ -3,8 +3,10 @@
 from collections.abc import Iterable
 from typing import get_args
 
+from monitor.alerting.agreement import Agreement
+from monitor.alerting.changes import Sighting
 from monitor.detection.finding import Figure
-from monitor.intake.event import Moment, Value
+from monitor.intake.event import ChangeEvent, Moment, Value
 from monitor.windows.bucket import CRITICAL, OVERALL, readable
 from monitor.windows.case import Case, worst_first
 from monitor.windows.policy import ConfigurationKey
@@ -39,14 +41,29 @@ class Change(Value):
         return self.segment.partition("=")[0] in get_args(ConfigurationKey)
 
 
+class Point(Value):
+    """One stretch of a plotted series; None is no data."""
+
+    at: Moment
+    value: float | None
+    n: int = 0
+
+
 class Evidence(Value):
-    """What stands behind an alert, frozen when it fired."""
+    """What stands behind an alert, frozen when people were told of it."""
 
     start: Moment
     end: Moment
     figures: tuple[Figure, ...] = ()
     changes: tuple[Change, ...] = ()
     cases: tuple[Case, ...] = ()
+    happened: tuple[ChangeEvent, ...] = ()
+    """What was announced near the onset, in the order of time."""
+    sightings: tuple[Sighting, ...] = ()
+    """What served for the first time near the onset."""
+    course: tuple[Point, ...] = ()
+    """The figure over the last day, for a small plot."""
+    agreement: Agreement | None = None
 
     @property
     def new_configurations(self) -> tuple[Change, ...]:

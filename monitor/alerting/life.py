@@ -108,6 +108,8 @@ def _opened(alert: Alert | None, finding: Finding, now: datetime) -> Alert:
         since=now,
         failed_at=now,
         firings=alert.firings if alert else (),
+        notes=alert.notes if alert else (),
+        decisions=alert.decisions if alert else (),
     )
 
 

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from monitor.alerting.alert import Alert, AlertState, Transition
 from monitor.alerting.receiver import Notification
+from monitor.detection.gates import GateException
 from monitor.intake.event import Value
 
 
@@ -22,8 +23,8 @@ class OutboxEntry(Value):
 
 
 def notification_of(transition: Transition) -> Notification | None:
-    """Return what people are told of a transition; None for a silent one."""
-    if not transition.notify:
+    """Return what is on record of a transition: what people are told, and what they did; None for the rest."""
+    if not transition.notify and transition.by is None:
         return None
     return Notification(id=transition.id, alert=transition.alert, reason=transition.reason, at=transition.at)
 
@@ -53,6 +54,14 @@ class AlertStore(Protocol):
 
     async def finish(self, entry_ids: Sequence[str]) -> None:
         """Take notifications out of the outbox: every receiver has them, or never will."""
+        ...
+
+    async def exceptions(self) -> tuple[GateException, ...]:
+        """Return what people signed for on the command line, ordered by alert; those that are over, too."""
+        ...
+
+    async def put_exception(self, exception: GateException) -> None:
+        """Write an exception; it replaces the one of the same alert."""
         ...
 
     async def evaluated_through(self) -> datetime | None:

@@ -3,68 +3,55 @@
 import hashlib
 import hmac
 import json
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from monitor.alerting.receiver import Notification, Status
-from monitor.alerting.render import as_json, as_text, runbook, title
+from monitor.alerting.message import message_of, stamp
+from monitor.alerting.naming import runbook, title
+from monitor.alerting.notification import GroupAlert, GroupNotification, Status
+from monitor.alerting.render_json import as_json
+from monitor.alerting.render_text import as_text
 
-ALERTNAME = {"gate": "ConversationQualityGate", "critical": "ConversationCriticalFailure"}
 ID_HEADER = "Idempotency-Key"
 SIGNATURE_HEADER = "X-Monitor-Signature"
-_NEVER = "0001-01-01T00:00:00Z"
+NEVER = "0001-01-01T00:00:00Z"
 """Alertmanager's way to say that a firing alert has no end yet."""
 
 
-def body(notification: Notification, *, receiver: str, external_url: str = "") -> bytes:
+def body(notification: GroupNotification, *, external_url: str = "") -> bytes:
     """Return the body; the same notification gives the same bytes."""
     return json.dumps(
-        payload(notification, receiver=receiver, external_url=external_url),
+        payload(notification, external_url=external_url),
         ensure_ascii=False,
         sort_keys=True,
         separators=(",", ":"),
     ).encode()
 
 
-def payload(notification: Notification, *, receiver: str, external_url: str = "") -> dict[str, Any]:
+def payload(notification: GroupNotification, *, external_url: str = "") -> dict[str, Any]:
     """Return the body as JSON values. Labels are the identity; what changes stands in the annotations."""
-    alert = notification.alert
-    labels = {"alertname": ALERTNAME[alert.kind], **alert.labels, "severity": str(alert.severity)}
-    resolved = alert.resolved_at if notification.status is Status.RESOLVED else None
-    annotations = {
-        "summary": title(alert),
-        "description": as_text(notification),
-        "reason": notification.reason,
-        "runbook_url": _joined(external_url, runbook(alert)),
-    }
+    alerts = [_alert(one, external_url) for one in notification.alerts]
     return {
         "version": "4",
-        "groupKey": f'{{}}:{{alertname="{labels["alertname"]}", fingerprint="{alert.fingerprint}"}}',
-        "truncatedAlerts": 0,
-        "status": notification.status,
-        "receiver": receiver,
-        "groupLabels": {"alertname": labels["alertname"]},
-        "commonLabels": labels,
-        "commonAnnotations": annotations,
+        "groupKey": notification.group_key,
+        "truncatedAlerts": notification.truncated,
+        "status": str(notification.status),
+        "receiver": notification.receiver,
+        "groupLabels": dict(notification.group_labels),
+        "commonLabels": _common([alert["labels"] for alert in alerts]),
+        "commonAnnotations": _common([alert["annotations"] for alert in alerts]),
         "externalURL": external_url,
-        "alerts": [
-            {
-                "status": notification.status,
-                "labels": labels,
-                "annotations": annotations,
-                "startsAt": _rfc3339(alert.since),
-                "endsAt": _rfc3339(resolved) if resolved else _NEVER,
-                "generatorURL": external_url,
-                "fingerprint": alert.fingerprint,
-            }
-        ],
-        # Beyond Alertmanager's fields: receivers that know us read the evidence as values.
+        "notification_reason": str(notification.reason),
+        "alerts": alerts,
+        # Beyond Alertmanager's fields: receivers that know us read the evidence as values, people the text.
         "notification": as_json(notification),
+        "text": as_text(message_of(notification, external_url=external_url)),
     }
 
 
 def headers(
-    content: bytes, notification: Notification, *, secret: bytes | None, now: datetime
+    content: bytes, notification: GroupNotification, *, secret: bytes | None, now: datetime
 ) -> dict[str, str]:
     """Return the headers of a body: its id, and with a secret its signature at this time."""
     fields = {"Content-Type": "application/json", ID_HEADER: notification.id}
@@ -79,9 +66,32 @@ def signature(content: bytes, *, secret: bytes, timestamp: int) -> str:
     return f"t={timestamp},v1={digest}"
 
 
-def _rfc3339(moment: datetime) -> str:
-    return moment.isoformat().replace("+00:00", "Z")
+def annotations(one: GroupAlert, external_url: str) -> dict[str, str]:
+    """Return what changes of an alert, as Alertmanager's annotations."""
+    path = runbook(one.alert)
+    return {
+        "summary": title(one.alert),
+        "reason": one.alert.finding.reason,
+        "runbook_url": f"{external_url.rstrip('/')}/{path}" if external_url else path,
+    }
 
 
-def _joined(base: str, path: str) -> str:
-    return f"{base.rstrip('/')}/{path}" if base else path
+def _alert(one: GroupAlert, external_url: str) -> dict[str, Any]:
+    alert = one.alert
+    over = one.status is Status.RESOLVED and alert.resolved_at is not None
+    return {
+        "status": str(one.status),
+        "labels": dict(one.labels),
+        "annotations": annotations(one, external_url),
+        "startsAt": stamp(alert.since),
+        "endsAt": stamp(alert.resolved_at) if over and alert.resolved_at else NEVER,
+        "generatorURL": external_url,
+        "fingerprint": alert.fingerprint,
+    }
+
+
+def _common(each: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    if not each:
+        return {}
+    shared = set(each[0].items()).intersection(*(one.items() for one in each[1:]))
+    return dict(sorted(shared))

@@ -1,4 +1,4 @@
-"""`monitor alerts list|show`: what fires, what fired, and the whole of one."""
+"""`monitor alerts list|show`: what fires, what fired, and the whole of one. What people say: alert_acts.py."""
 
 import json
 import sys
@@ -32,11 +32,12 @@ def list_alerts(
     opened = sum(alert.state in OPEN for alert in chosen)
     table = Table(title=f"{opened} open alerts; times are UTC", title_justify="left")
     table.add_column("id", no_wrap=True)
-    for column in ("state", "severity", "what", "since", "fired", "resolved"):
+    for column in ("state", "severity", "what", "since", "fired", "resolved", "by people"):
         table.add_column(column, overflow="fold")
     for one in chosen:
         times = (minute(one.since), minute(one.fired_at), minute(one.resolved_at))
-        table.add_row(one.fingerprint, one.state, one.severity, title(one).replace("[", r"\["), *times)
+        row = (one.state, one.severity, title(one).replace("[", r"\["), *times, by_people(one))
+        table.add_row(one.fingerprint, *row)
     screen().print(table)
 
 
@@ -48,15 +49,29 @@ def show(
 ) -> None:
     """Show one alert: what changed, since when and how much, where, the worst cases."""
     with looking(name) as (_, _, looks):
-        found = [alert for alert in looks.alerts() if alert.fingerprint.startswith(fingerprint)]
-    if len(found) != 1:
-        which = "no alert" if not found else f"{len(found)} alerts"
-        sys.stderr.write(
-            f"monitor: {which} with an id that begins with {fingerprint}; see `monitor alerts list`\n"
-        )
-        raise SystemExit(1)
-    told = notification_of(found[0])
-    printed(json.dumps(notification_json(told), indent=2) if as_json else as_text(told))
+        found = the_one(looks.alerts(), fingerprint)
+    told = notification_of(found)
+    if as_json:
+        notes = {"notes": [note.model_dump(mode="json") for note in found.notes]}
+        decisions = {"decisions": [one.model_dump(mode="json") for one in found.decisions]}
+        printed(json.dumps(notification_json(told) | notes | decisions, indent=2))
+        return
+    printed(as_text(told))
+    if found.notes:
+        printed("")
+        printed("What people did")
+    for note in found.notes:
+        printed(f"  {minute(note.at)} UTC  {note.by} {note.act}" + (f": {note.text}" if note.text else ""))
+
+
+def the_one(alerts: Sequence[Alert], beginning: str) -> Alert:
+    """Return the alert whose id begins so; leave the command with a sentence if it is none or several."""
+    found = [alert for alert in alerts if alert.fingerprint.startswith(beginning)]
+    if len(found) == 1:
+        return found[0]
+    which = "no alert" if not found else f"{len(found)} alerts"
+    sys.stderr.write(f"monitor: {which} with an id that begins with {beginning}; see `monitor alerts list`\n")
+    raise SystemExit(1)
 
 
 def ordered(alerts: Sequence[Alert], recent: int) -> list[Alert]:
@@ -64,6 +79,14 @@ def ordered(alerts: Sequence[Alert], recent: int) -> list[Alert]:
     newest = sorted(alerts, key=lambda alert: alert.resolved_at or alert.since, reverse=True)
     resolved = [alert for alert in newest if alert.state not in OPEN]
     return [alert for alert in newest if alert.state in OPEN] + resolved[:recent]
+
+
+def by_people(alert: Alert) -> str:
+    """Return what people made of its last firing."""
+    last = alert.decisions[-1] if alert.decisions else None
+    if last is not None and last.fired_at == alert.fired_at:
+        return f"{last.verdict}, {last.by}"
+    return f"acknowledged, {alert.acknowledged_by}" if alert.acknowledged_by else ""
 
 
 def notification_of(alert: Alert) -> Notification:
@@ -89,4 +112,6 @@ def values_of(alert: Alert) -> dict[str, Any]:
         "fired_at": alert.fired_at.isoformat() if alert.fired_at else None,
         "resolved_at": alert.resolved_at.isoformat() if alert.resolved_at else None,
         "cases_total": alert.total,
+        "acknowledged_by": alert.acknowledged_by,
+        "decision": alert.decisions[-1].verdict if alert.decisions else None,
     }

@@ -1,7 +1,7 @@
 """What the looking commands share: the stores of one deployment, its broker, options that mean the same everywhere."""
 
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from typing import Annotated, Any, NamedTuple
@@ -11,9 +11,13 @@ from rich.console import Console
 
 from agents.services import Stores
 from monitor.adapters.kafka_admin import BrokerUnavailable, KafkaAdmin
+from monitor.alerting.alert import Alert, Transition
+from monitor.alerting.deciding import Refused
 from monitor.alerting.forgetting import without_words_of
+from monitor.alerting.silence import Silence
 from monitor.cli.context import load, sentences
 from monitor.cli.views import Views
+from monitor.detection.gates import GateException
 from monitor.policy import Policy
 from monitor.settings import Settings
 from monitor.windows.bucket import BucketCounts, Scope
@@ -71,6 +75,31 @@ class Looks(Views):
             return len(await stores.alerts.outbox(limit))
 
         return self._ask(count)
+
+    def silences(self) -> tuple[Silence, ...]:
+        """Return all silences that are kept."""
+        return self._ask(lambda stores: stores.groups.silences())
+
+    def put_silence(self, silence: Silence) -> None:
+        """Write a silence."""
+        self._ask(lambda stores: stores.groups.put_silence(silence))
+
+    def put_exception(self, exception: GateException) -> None:
+        """Write an exception of a gate."""
+        self._ask(lambda stores: stores.alerts.put_exception(exception))
+
+    def change(self, fingerprint: str, act: Callable[[Alert], Transition | Refused]) -> Transition | Refused:
+        """Write what a person says of an alert, on whatever the evaluator made of it meanwhile."""
+
+        async def write(stores: Stores) -> Transition | Refused:
+            for _ in range(ATTEMPTS):
+                alert = await stores.alerts.get(fingerprint)
+                said = act(alert) if alert else Refused("it is not kept any more")
+                if isinstance(said, Refused) or await stores.alerts.commit(said):
+                    return said
+            return Refused("others keep changing it; try again")
+
+        return self._ask(write)
 
     def forget(self, conversation_id: str, judgment_ids: Sequence[str]) -> Forgotten:
         """Erase the words of a conversation in Redis; figures stay. Doing it again changes nothing."""

@@ -9,6 +9,7 @@ import typer
 
 from monitor.cli.context import EXIT_USAGE, load, sentences
 from monitor.cli.status import who_judges
+from monitor.detection.finding import Severity
 from monitor.detection.gates import Gate
 from monitor.policy import Policy, default_config
 from monitor.settings import Settings
@@ -60,8 +61,9 @@ def watched(settings: Settings, policy: Policy) -> Iterable[str]:
         yield f"  {name}: {_gate(gate)}; {gate.severity}"
     if gates.critical_rate:
         yield f"  critical rate: at most {gates.critical_rate.max:.2%}; {gates.critical_rate.severity}"
-    for severity, names in policy.routing.routes.items():
-        yield f"Told of {severity}: {', '.join(names) or 'nobody'}"
+    for severity in Severity:
+        names = policy.routing.receivers_of(severity)
+        yield f"Told of {severity}: {', '.join(names) or 'nobody'}; see `monitor routes test severity={severity}`"
     yield f"Clock: {policy.monitor.clock.kind}; topics of {policy.monitor.topics.partitions} partitions"
 
 

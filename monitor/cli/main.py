@@ -2,7 +2,7 @@
 
 import typer
 
-from monitor.cli import alerts, config, dead_letters, demo, review, run, topics
+from monitor.cli import alert_acts, alerts, config, dead_letters, demo, review, routes, run, silences, topics
 from monitor.cli.explain import explain
 from monitor.cli.forget import forget
 from monitor.cli.judge_command import judge
@@ -29,7 +29,10 @@ app.command()(windows)
 app.command()(explain)
 app.command()(forget)
 app.command()(schema)
+alert_acts.attach(alerts.app)
 app.add_typer(alerts.app, name="alerts")
+app.add_typer(routes.app, name="routes")
+app.add_typer(silences.app, name="silence")
 app.add_typer(dead_letters.app, name="dead-letters")
 app.add_typer(topics.app, name="topics")
 app.add_typer(config.app, name="config")

@@ -49,7 +49,7 @@ def up() -> None:
 def work(
     stages: Annotated[list[str] | None, typer.Argument(help="Stages to run; all without.")] = None,
 ) -> None:
-    """Run Faust stages in this process: assemble, judge, aggregate, evaluate, notify."""
+    """Run Faust stages in this process: assemble, judge, aggregate, changes, evaluate, notify."""
     # Faust is slow to import, and only this command needs it.
     from agents.services import build_services  # noqa: PLC0415
     from agents.worker import STAGES  # noqa: PLC0415

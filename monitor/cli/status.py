@@ -17,13 +17,14 @@ from monitor.intake.event import Moment, Value
 from monitor.judging.judgment import JudgeIdentity
 from monitor.policy import ConfigError, Policy
 from monitor.settings import Settings
-from monitor.topics import JUDGE_REQUESTS, JUDGMENTS, SAMPLED_EVENTS, SOURCES
+from monitor.topics import CHANGE_EVENTS, JUDGE_REQUESTS, JUDGMENTS, SAMPLED_EVENTS, SOURCES
 
 STAGES = {
     "sample": SOURCES,
     "assemble": (SAMPLED_EVENTS,),
     "judge": (JUDGE_REQUESTS,),
     "aggregate": (JUDGMENTS,),
+    "changes": (CHANGE_EVENTS,),
 }
 """The topics that each stage reads; its consumer group is the namespace and its name."""
 MEANINGS = {

@@ -18,6 +18,11 @@ class FindingKind(StrEnum):
 
     GATE = "gate"
     CRITICAL = "critical"
+    SLO = "slo"
+    DELIVERY = "delivery"
+    """A receiver takes no notifications: the monitor itself is in trouble."""
+    WATCHDOG = "watchdog"
+    """Fires always, to show that everything works; its absence is the alarm."""
 
 
 class Outcome(StrEnum):

@@ -1,13 +1,21 @@
 """Windows in, one finding per gate and segment out: pass, fail or no data. Equality passes."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Annotated, Self, get_args
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 
 from monitor.detection.critical import CriticalPolicy
-from monitor.detection.finding import Figure, Finding, FindingKind, Outcome, Persistence, Severity
+from monitor.detection.finding import (
+    Figure,
+    Finding,
+    FindingKind,
+    Outcome,
+    Persistence,
+    Severity,
+    fingerprint,
+)
 from monitor.intake.event import Environment
 from monitor.windows.bucket import CRITICAL, OVERALL, Scope
 from monitor.windows.policy import ConfigurationKey, SegmentKey
@@ -68,6 +76,8 @@ class GateException(BaseModel):
     owner: Annotated[str, Field(min_length=1)]
     reason: Annotated[str, Field(min_length=1)]
     until: AwareDatetime
+    alert: str | None = None
+    """The one alert that it is for, by its id; without it every assistant's gate of that name."""
 
 
 class GatePolicy(BaseModel):
@@ -94,6 +104,12 @@ class GatePolicy(BaseModel):
             if exception.gate not in known:
                 raise ValueError(f"an exception names the gate {exception.gate}; there are {sorted(known)}")
         return self
+
+    def with_exceptions(self, more: Iterable[GateException]) -> Self:
+        """Return it with what people signed for outside the file; a gate that is gone needs none."""
+        known = {*self.gates, CRITICAL}
+        added = tuple(one for one in more if one.gate in known)
+        return self.model_copy(update={"exceptions": (*self.exceptions, *added)}) if added else self
 
     @property
     def window(self) -> timedelta:
@@ -135,14 +151,15 @@ def _evaluate(
 ) -> Finding:
     figures, severity, min_count = _figures(series, policy)
     outcome, clear, reason = _outcome(series, overall, figures, min_count, policy)
-    exception = _exception(series, policy, now)
+    labels = labels_of(scope, series.dimension, series.segment)
+    exception = _exception(labels, policy, now)
     if outcome is Outcome.FAIL and exception is not None:
         outcome = Outcome.EXCEPTED
         signed = f"{exception.owner} until {exception.until:%Y-%m-%d %H:%M %Z}: {exception.reason}"
         reason = f"{reason}; excepted by {signed}"
     return Finding(
         kind=FindingKind.GATE,
-        labels=labels_of(scope, series.dimension, series.segment),
+        labels=labels,
         severity=severity,
         outcome=outcome,
         clear=clear,
@@ -219,9 +236,14 @@ def _sentence(figure: Figure) -> str:
     return f"{name} {figure.value:.3g}, asked {bound} {figure.limit:.3g} (n={figure.n})"
 
 
-def _exception(series: WindowStats, policy: GatePolicy, now: datetime) -> GateException | None:
-    wanted = (series.dimension, series.segment)
+def _exception(labels: Mapping[str, str], policy: GatePolicy, now: datetime) -> GateException | None:
+    wanted = (labels["dimension"], labels["segment"])
+    alert = fingerprint(FindingKind.GATE, labels)
     return next(
-        (e for e in policy.exceptions if (e.gate, e.segment) == wanted and now < e.until),
+        (
+            e
+            for e in policy.exceptions
+            if (e.gate, e.segment) == wanted and e.alert in {None, alert} and now < e.until
+        ),
         None,
     )

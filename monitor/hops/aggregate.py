@@ -5,7 +5,9 @@ from datetime import datetime
 
 from pydantic import ValidationError
 
+from monitor.alerting.changes import sightings_of
 from monitor.alerting.evaluation import record_criticals
+from monitor.alerting.gathering import Background
 from monitor.alerting.store import AlertStore
 from monitor.clock import ClockKind, ClockStore
 from monitor.conversations.store import ConversationStore
@@ -36,8 +38,10 @@ class Aggregate:
         publisher: Publisher,
         prefix: str,
         now: Now,
+        background: Background | None = None,
     ) -> None:
         """Take the ports."""
+        self._background = background or Background()
         self._windows = windows
         self._conversations = conversations
         self._alerts = alerts
@@ -72,7 +76,16 @@ class Aggregate:
             return
         await self._windows.apply(records, now=await self._kept_from(records))
         # A critical failure is told from the judgment itself: it must not wait for a timer.
-        await record_criticals(self._alerts, records, policy=self._gates, now=self._moment(records))
+        # First sightings stand before it, so that its evidence names the configuration that is new.
+        if self._background.changes is not None:
+            await self._background.changes.sight(sightings_of(records))
+        await record_criticals(
+            self._alerts,
+            records,
+            policy=self._gates,
+            now=self._moment(records),
+            background=self._background,
+        )
         await self._review.add(items_of(records))
         # Outcomes come last: an event that counts as judged is in its window.
         await self._conversations.settle(records)

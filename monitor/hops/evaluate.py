@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from monitor.alerting.alert import OPEN, Alert, Transition
 from monitor.alerting.evaluation import evaluate
+from monitor.alerting.gathering import Background
 from monitor.alerting.store import AlertStore
 from monitor.clock import ClockKind, ClockPolicy, ClockStore, floor
 from monitor.detection.critical import CriticalPolicy
@@ -33,8 +34,10 @@ class Evaluate:
         partitions: int,
         judge_versions: Collection[str],
         now: Now,
+        background: Background | None = None,
     ) -> None:
         """Take the ports, and the judges whose series speak."""
+        self._background = background or Background()
         self._windows = windows
         self._alerts = alerts
         self._clock = clock
@@ -66,6 +69,7 @@ class Evaluate:
                 self._gates,
                 now=boundary,
                 judge_versions=self._judge_versions,
+                background=self._background,
             )
             if not await self._alerts.claim_evaluation(boundary, through):
                 return transitions

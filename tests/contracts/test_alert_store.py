@@ -10,9 +10,11 @@ from monitor.adapters.redis_alerts import RedisAlerts
 from monitor.adapters.redis_functions import StoreUnavailable
 from monitor.adapters.redis_keys import Keys
 from monitor.alerting.alert import AlertState
+from monitor.alerting.deciding import commented
 from monitor.alerting.life import advance
 from monitor.alerting.store import AlertStore
 from monitor.detection.finding import Outcome, Persistence
+from monitor.detection.gates import GateException
 from tests.alerts import a_finding, step
 from tests.judgments import HOUR, MINUTE, NOON
 
@@ -122,6 +124,26 @@ class TestAlertStore:
         await store.delivered("unknown", "hook")
 
         assert (await store.outbox(10))[0].delivered_to == ("console", "hook")
+
+    async def test_an_exception_replaces_the_one_of_the_same_alert(self, store: AlertStore) -> None:
+        """Its end is moved by signing again, and the evaluator sees one."""
+        first = GateException(gate="safety", owner="j", reason="r", until=NOON, alert="a")
+        later = first.model_copy(update={"until": NOON + HOUR})
+        other = first.model_copy(update={"alert": "b"})
+        for one in (other, first, later):
+            await store.put_exception(one)
+
+        assert await store.exceptions() == (later, other)
+
+    async def test_what_people_do_is_on_record(self, store: AlertStore) -> None:
+        """It tells no receiver, and yet stands on the alerts topic."""
+        fired = step(None, a_finding())
+        await store.commit(fired)
+        said = commented(fired.alert, by="j", at=NOON, text="seen")
+
+        assert await store.commit(said)
+        assert [entry.id for entry in await store.outbox(10)] == [fired.id, said.id]
+        assert await store.get(fired.alert.fingerprint) == said.alert
 
     async def test_a_boundary_is_claimed_once(self, store: AlertStore) -> None:
         """Two leaders run one boundary; the second learns that it was second."""

@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.faults, pytest.mark.timeout(420)]
 WORKERS = {
     "sample": ("sample",),
     "judging": ("work", "assemble", "judge"),
-    "windows": ("work", "aggregate", "evaluate", "notify"),
+    "windows": ("work", "aggregate", "changes", "evaluate", "notify"),
 }
 EVENTS_PER_SECOND = 40.0
 DRAIN_LIMIT_SECONDS = 150.0

@@ -1,214 +1,158 @@
-"""The webhook, against a real server on loopback."""
+"""The webhook's body and signature, and the receivers that a routing may name."""
 
-import asyncio
 import hashlib
 import hmac
 import io
 import json
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 import yaml
-from aiohttp import web
-from aiohttp.test_utils import TestServer
 from pydantic import ValidationError
 from rich.console import Console
 
+from agents.receivers import build_receivers
 from monitor.adapters.console_receiver import ConsoleReceiver
-from monitor.adapters.memory_alerts import MemoryAlertStore, MemoryReceiver
 from monitor.adapters.webhook_receiver import WebhookReceiver
-from monitor.alerting.delivery import deliver_outbox
-from monitor.alerting.receiver import Delivered, Undelivered
+from monitor.alerting.receiver import Delivered
 from monitor.alerting.routing import RoutingPolicy
-from tests.alerts import a_finding, step
+from monitor.policy import ConfigError
+from monitor.settings import Settings
 from tests.judgments import NOON
-from tests.unit.test_evidence import a_notification
+from tests.notifications import a_group, an_alert
+from tests.servers.fake_http import FakeHttp
 
 SECRET = b"not a real one"
 
 
-class Hook:
-    """A receiver's server: it keeps what came and answers what it was told to answer."""
-
-    def __init__(self) -> None:
-        self.answers: list[int] = []
-        self.came: list[tuple[dict[str, str], bytes]] = []
-        self.delay_seconds = 0.0
-        self.url = ""
-
-    async def handle(self, request: web.Request) -> web.Response:
-        self.came.append((dict(request.headers), await request.read()))
-        await asyncio.sleep(self.delay_seconds)
-        return web.Response(
-            status=self.answers.pop(0) if self.answers else 200, headers={"Location": "/other"}
-        )
+async def sent(*groups: object, secret: bytes | None = SECRET) -> list[tuple[dict[str, str], bytes]]:
+    async with FakeHttp().serving() as hook:
+        sender = WebhookReceiver("hook", url=hook.url, secret=secret, clock=lambda: NOON)
+        for group in groups or (a_group(),):
+            assert await sender.deliver(group) == Delivered(receiver="hook")  # type: ignore[arg-type]
+        await sender.close()
+        return hook.came
 
 
-@pytest.fixture
-async def hook() -> AsyncIterator[Hook]:
-    server = Hook()
-    app = web.Application()
-    app.router.add_post("/alerts", server.handle)
-    async with TestServer(app) as running:
-        server.url = str(running.make_url("/alerts"))
-        yield server
-
-
-def receiver(hook: Hook, **more: object) -> WebhookReceiver:
-    settings = {"url": hook.url, "secret": SECRET, "attempts": 3, "wait_seconds": 0.001} | more
-    return WebhookReceiver("hook", clock=lambda: NOON, **settings)  # type: ignore[arg-type]
-
-
-async def test_the_body_is_alertmanagers(hook: Hook) -> None:
+async def test_the_body_is_alertmanagers() -> None:
     """Whoever reads Alertmanager's webhook reads ours."""
-    notification = a_notification()
-    sender = receiver(hook)
+    group = a_group(an_alert(1), an_alert(2, resolved=True), truncated=4)
+    [(_, content)] = await sent(group)
 
-    assert await sender.deliver(notification) == Delivered(receiver="hook")
-
-    body = json.loads(hook.came[0][1])
+    body = json.loads(content)
     assert {"version", "groupKey", "truncatedAlerts", "status", "receiver", "groupLabels", "commonLabels",
-            "commonAnnotations", "externalURL", "alerts"} <= set(body)  # fmt: skip
-    [alert] = body["alerts"]
-    assert (body["version"], body["status"], alert["status"]) == ("4", "firing", "firing")
-    assert alert["labels"]["alertname"] == "ConversationQualityGate"
-    assert all(isinstance(value, str) for value in alert["labels"].values())
-    assert alert["startsAt"] == "2026-03-10T12:00:00Z"
-    assert alert["fingerprint"] == notification.alert.fingerprint
-    assert "worst" in alert["annotations"]["description"]
-    await sender.close()
+            "commonAnnotations", "externalURL", "notification_reason", "alerts"} <= set(body)  # fmt: skip
+    firing, over = body["alerts"]
+    assert (body["version"], body["status"], body["truncatedAlerts"]) == ("4", "firing", 4)
+    assert (firing["status"], over["status"]) == ("firing", "resolved")
+    assert (firing["endsAt"], over["endsAt"]) == ("0001-01-01T00:00:00Z", "2026-03-10T14:00:00Z")
+    assert body["groupKey"] == group.group_key
+    assert body["commonLabels"]["assistant"] == "bot"
+    assert "segment" not in body["commonLabels"]
+    assert all(isinstance(value, str) for value in firing["labels"].values())
+    assert firing["startsAt"] == "2026-03-10T12:00:00Z"
+    assert firing["fingerprint"] == group.alerts[0].alert.fingerprint
+    assert body["notification"]["alerts"][0]["evidence"]["cases"]
+    assert "monitor explain c-0" in body["text"]
 
 
-async def test_the_signature_is_of_the_time_and_the_body(hook: Hook) -> None:
+async def test_the_signature_is_of_the_time_and_the_body() -> None:
     """A receiver checks who sent it and that it is not an old one sent again."""
-    sender = receiver(hook)
-    await sender.deliver(a_notification())
-    fields, body = hook.came[0]
+    [(fields, body)] = await sent()
 
     time, _, digest = fields["X-Monitor-Signature"].partition(",v1=")
     expected = hmac.new(SECRET, time.removeprefix("t=").encode() + b"." + body, hashlib.sha256).hexdigest()
     assert (time, digest) == (f"t={int(NOON.timestamp())}", expected)
-    await sender.close()
 
 
-async def test_every_attempt_carries_the_same_id_and_body(hook: Hook) -> None:
-    """The receiver may have it although it answered an error."""
-    hook.answers = [503, 429, 200]
-    sender = receiver(hook)
+async def test_the_same_notification_is_the_same_id_and_body() -> None:
+    """F12: the receiver may have it although it answered an error, and tells a repetition by the id."""
+    came = await sent(a_group(), a_group(), a_group(version=2))
 
-    assert await sender.deliver(a_notification()) == Delivered(receiver="hook")
-    assert len({(fields["Idempotency-Key"], body) for fields, body in hook.came}) == 1
-    assert len(hook.came) == 3
-    await sender.close()
+    assert [fields["Idempotency-Key"] for fields, _ in came] == ["g1-1", "g1-1", "g1-2"]
+    assert came[0][1] == came[1][1]
 
 
-@pytest.mark.parametrize("status", [400, 401, 404, 302])
-async def test_a_refusal_is_not_repeated(hook: Hook, status: int) -> None:
-    """A wrong address stays wrong; and a redirect is not followed with our secrets."""
-    hook.answers = [status] * 9
-    sender = receiver(hook)
-
-    assert await sender.deliver(a_notification()) == Undelivered(
-        receiver="hook", reason=f"HTTP {status}", retry=False
-    )
-    assert len(hook.came) == 1
-    await sender.close()
-
-
-@pytest.mark.parametrize("status", [429, 500, 503])
-async def test_attempts_are_bounded(hook: Hook, status: int) -> None:
-    """It stays in the outbox; hammering helps nobody."""
-    hook.answers = [status] * 9
-    sender = receiver(hook)
-
-    assert await sender.deliver(a_notification()) == Undelivered(
-        receiver="hook", reason=f"HTTP {status}", retry=True
-    )
-    assert len(hook.came) == 3
-    await sender.close()
-
-
-async def test_a_server_that_hangs_or_is_gone_is_a_value(hook: Hook) -> None:
-    """No exception reaches the hop, and no address reaches the reason."""
-    hook.delay_seconds = 5
-    slow = receiver(hook, attempts=1, timeout_seconds=0.1)
-    gone = receiver(hook, attempts=2, url="http://127.0.0.1:1/secret-path")
-
-    assert await slow.deliver(a_notification()) == Undelivered(
-        receiver="hook", reason="ReadTimeout", retry=True
-    )
-    assert await gone.deliver(a_notification()) == Undelivered(
-        receiver="hook", reason="ConnectError", retry=True
-    )
-    await slow.close()
-    await gone.close()
-
-
-async def test_without_a_secret_nothing_is_signed(hook: Hook) -> None:
+async def test_without_a_secret_nothing_is_signed() -> None:
     """An empty signature would look like one."""
-    sender = receiver(hook, secret=None)
-    await sender.deliver(a_notification())
+    [(fields, _)] = await sent(secret=None)
 
-    assert "X-Monitor-Signature" not in hook.came[0][0]
-    await sender.close()
+    assert "X-Monitor-Signature" not in fields
 
 
 async def test_the_console_prints_words_as_words() -> None:
     """A user's text in brackets is no markup."""
     paper = io.StringIO()
 
-    await ConsoleReceiver("console", Console(file=paper, width=200)).deliver(a_notification())
+    text = "[bold]we refund[/bold] anything"
+    await ConsoleReceiver("console", Console(file=paper, width=200)).deliver(a_group(an_alert(text=text)))
 
-    assert "[bold]we refund[/bold] anything" in paper.getvalue()
+    assert text in paper.getvalue()
 
 
 ROUTING = {
     "receivers": {"console": {"type": "console"}, "hook": {"type": "webhook", "url_env": "HOOK_URL"}},
     "routes": {"page": ["console", "hook"], "ticket": ["console"]},
 }
+RECEIVERS = {
+    "console": {"type": "console"},
+    "hook": {"type": "webhook", "url": "https://hook.example", "secret_env": "S"},
+    "pager": {"type": "pagerduty", "routing_key_env": "S"},
+    "chat": {"type": "slack", "url_env": "S", "send_resolved": False},
+    "am": {"type": "alertmanager", "urls": ["http://am:9093"], "username_env": "S", "password_env": "S"},
+    "am2": {"type": "alertmanager", "urls": ["http://am:9093"], "bearer_env": "S"},
+    "mail": {"type": "apprise", "url_env": "S", "format": "html"},
+    "bus": {"type": "kafka", "topic": "team-alerts"},
+}
 
 
-async def test_while_one_receiver_is_down_the_others_hear_it_once() -> None:
-    """The outbox keeps the rest for the next round."""
-    alerts, console, down = MemoryAlertStore(), MemoryReceiver("console"), MemoryReceiver("hook")
-    down.answer = Undelivered(receiver="hook", reason="HTTP 503", retry=True)
-    receivers = {"console": console, "hook": down}
-    routing = RoutingPolicy.model_validate(ROUTING)
-    await alerts.commit(step(None, a_finding()))
+async def test_every_receiver_is_built_with_its_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A type that can be named but not built would be found at the first page."""
+    monkeypatch.setenv("S", "json://hook.example")
+    policy = RoutingPolicy.model_validate({"receivers": RECEIVERS, "routes": {"page": ["console"]}})
 
-    await deliver_outbox(alerts, receivers, routing)
-    await deliver_outbox(alerts, receivers, routing)
-    assert (len(console.told), len(down.told), len(await alerts.outbox(9))) == (1, 2, 1)
+    built = build_receivers(policy, Settings())
 
-    down.answer = Delivered(receiver="hook")
-    await deliver_outbox(alerts, receivers, routing)
-    assert (len(console.told), len(down.told), len(await alerts.outbox(9))) == (1, 3, 0)
+    assert {name: receiver.name for name, receiver in built.items()} == {name: name for name in RECEIVERS}
+    for receiver in built.values():
+        await receiver.close()
 
 
-async def test_a_receiver_that_is_down_is_asked_once_a_round() -> None:
-    """A hundred waiting notifications times its timeout would hold up the others for an hour."""
-    alerts, console, down = MemoryAlertStore(), MemoryReceiver("console"), MemoryReceiver("hook")
-    down.answer = Undelivered(receiver="hook", reason="ReadTimeout", retry=True)
-    for name in ("a", "b", "c"):
-        await alerts.commit(step(None, a_finding(dimension=name)))
+@pytest.mark.parametrize("name", [name for name in RECEIVERS if "S" in RECEIVERS[name].values()])
+def test_a_secret_that_is_missing_is_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The variable's name helps, its neighbours' values do not."""
+    monkeypatch.delenv("S", raising=False)
+    receivers = {"console": {"type": "console"}, name: RECEIVERS[name]}
+    policy = RoutingPolicy.model_validate({"receivers": receivers, "routes": {"page": ["console"]}})
 
-    await deliver_outbox(alerts, {"console": console, "hook": down}, RoutingPolicy.model_validate(ROUTING))
+    with pytest.raises(ConfigError, match=f"receivers.{name}: the environment has no S"):
+        build_receivers(policy, Settings())
 
-    assert (len(console.told), len(down.told), len(await alerts.outbox(9))) == (3, 1, 3)
 
-
-async def test_what_can_never_be_delivered_leaves_the_outbox() -> None:
-    """It is reported as a value, and it does not stand in the way for ever."""
-    alerts, refusing = MemoryAlertStore(), MemoryReceiver("console")
-    refusing.answer = Undelivered(receiver="console", reason="HTTP 404", retry=False)
-    routing = RoutingPolicy.model_validate(ROUTING | {"routes": {"page": ["console"]}})
-    await alerts.commit(step(None, a_finding()))
-
-    [said] = await deliver_outbox(alerts, {"console": refusing}, routing)
-
-    assert said == refusing.answer
-    assert await alerts.outbox(9) == ()
+@pytest.mark.parametrize(
+    "one",
+    [
+        {"type": "alertmanager", "urls": []},
+        {"type": "alertmanager", "urls": ["http://a"], "username_env": "U"},
+        {
+            "type": "alertmanager",
+            "urls": ["http://a"],
+            "username_env": "U",
+            "password_env": "P",
+            "bearer_env": "B",
+        },
+        {"type": "pagerduty", "routing_key_env": "K", "severities": {"page": "critical"}},
+        {"type": "pagerduty", "routing_key_env": "0123456789abcdef0123456789abcdef"},
+        {"type": "slack", "url": "https://hooks.slack.com/services/T/B/secret"},
+        {"type": "kafka", "topic": "a topic"},
+    ],
+)
+def test_a_receiver_that_cannot_work_is_refused(one: dict[str, object]) -> None:
+    """Found at start, not at the first page; and a secret has no place in the file."""
+    with pytest.raises(ValidationError):
+        RoutingPolicy.model_validate(
+            {"receivers": {"console": {"type": "console"}, "it": one}, "routes": {"page": ["console"]}}
+        )
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,68 @@
+#!lua name=cm_groups
+
+-- KEYS: 1 groups (hash: id -> version, a space, group as JSON), 2 waiting (hash: id -> notification with its attempts),
+--   3 when each is due (sorted set)
+-- ARGV: group id, expected version, group or '' to forget it, notification id or '', notification, when it is due
+local function commit(keys, argv)
+  local stored = redis.call('HGET', keys[1], argv[1])
+  local version = stored and tonumber(string.match(stored, '^%d+')) or 0
+  local expected = tonumber(argv[2])
+  if version ~= expected then return 0 end
+  if argv[3] == '' then
+    redis.call('HDEL', keys[1], argv[1])
+  else
+    redis.call('HSET', keys[1], argv[1], (expected + 1) .. ' ' .. argv[3])
+  end
+  if argv[4] ~= '' then
+    redis.call('HSET', keys[2], argv[4], argv[5])
+    redis.call('ZADD', keys[3], argv[6], argv[4])
+  end
+  return 1
+end
+
+-- KEYS: 1 waiting, 2 when each is due. ARGV: now, most of them
+local function waiting(keys, argv)
+  local answer = {}
+  for _, id in ipairs(redis.call('ZRANGEBYSCORE', keys[2], '-inf', argv[1], 'LIMIT', 0, argv[2])) do
+    local text = redis.call('HGET', keys[1], id)
+    if text then answer[#answer + 1] = text end
+  end
+  return answer
+end
+
+-- KEYS: 1 waiting, 2 when each is due. ARGV: id, notification with its attempts, when it is due
+local function postpone(keys, argv)
+  if redis.call('HEXISTS', keys[1], argv[1]) == 0 then return 0 end
+  redis.call('HSET', keys[1], argv[1], argv[2])
+  redis.call('ZADD', keys[2], argv[3], argv[1])
+  return 1
+end
+
+-- KEYS: 1 waiting, 2 when each is due. ARGV: ids
+local function finish(keys, argv)
+  for _, id in ipairs(argv) do
+    redis.call('HDEL', keys[1], id)
+    redis.call('ZREM', keys[2], id)
+  end
+  return #argv
+end
+
+-- KEYS: 1 silences (hash), 2 their ends (sorted set). ARGV: id, silence, its end, ends before this are let go, most kept
+local function silence(keys, argv)
+  redis.call('HSET', keys[1], argv[1], argv[2])
+  redis.call('ZADD', keys[2], argv[3], argv[1])
+  for _, id in ipairs(redis.call('ZRANGEBYSCORE', keys[2], '-inf', '(' .. argv[4])) do
+    redis.call('HDEL', keys[1], id)
+    redis.call('ZREM', keys[2], id)
+  end
+  while redis.call('ZCARD', keys[2]) > tonumber(argv[5]) do
+    redis.call('HDEL', keys[1], redis.call('ZPOPMIN', keys[2])[1])
+  end
+  return 1
+end
+
+redis.register_function('cm_groups_commit', commit)
+redis.register_function('cm_groups_waiting', waiting)
+redis.register_function('cm_groups_postpone', postpone)
+redis.register_function('cm_groups_finish', finish)
+redis.register_function('cm_groups_silence', silence)

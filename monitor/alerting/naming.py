@@ -1,0 +1,44 @@
+"""An alert in, its name, its title and its runbook out: none of them changes while it lives."""
+
+import re
+
+from monitor.alerting.alert import Alert
+from monitor.detection.finding import FindingKind
+from monitor.windows.bucket import OVERALL, readable
+
+# Control characters would steer a terminal, and direction marks would make a text read as another one.
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]+")
+
+
+def plain(text: str) -> str:
+    """Return a text as one line that steers no terminal and says what it seems to say."""
+    return _UNPRINTABLE.sub(" ", text)
+
+
+def runbook(alert: Alert) -> str:
+    """Return the path of the runbook for this kind of alert."""
+    return f"docs/runbooks/{alert.kind}.md"
+
+
+def title(alert: Alert) -> str:
+    """Return the alert in one line; it names no changing value, so that a resolve reads like its firing."""
+    labels = alert.labels
+    if alert.kind is FindingKind.DELIVERY:
+        return f"The receiver {labels['receiver']} takes no notifications"
+    if alert.kind is FindingKind.WATCHDOG:
+        return "Watchdog: the monitor is alive as long as this comes"
+    where = f"{readable(labels['assistant'])} ({labels['environment']}{_variant(labels)})"
+    if alert.kind is FindingKind.CRITICAL:
+        return (
+            f"Critical {labels['dimension']} failure of {where}, "
+            f"intent {readable(labels['intent'])}, prompt {readable(labels['prompt_hash'])}"
+        )
+    segment = labels["segment"]
+    part = "" if segment == OVERALL else f", {readable(segment)}"
+    if alert.kind is FindingKind.SLO:
+        return f"{labels['dimension']} burns its budget of failures for {where}{part}"
+    return f"{labels['dimension']} misses its gate for {where}{part}"
+
+
+def _variant(labels: dict[str, str]) -> str:
+    return f", {readable(labels['variant'])}" if "variant" in labels else ""

