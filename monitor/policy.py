@@ -1,6 +1,7 @@
 """config/*.yaml in, one checked policy out; every mistake names the file, the key and the cure."""
 
 from collections.abc import Mapping
+from datetime import timedelta
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -209,6 +210,7 @@ def _check_together(policy: Policy) -> None:
             raise ConfigError(
                 f"gates.yaml: segments: {segment} has no series; add it to windows.segments in monitor.yaml"
             )
+    _check_slo(policy)
     _check_limits(policy.monitor)
     age_hours = policy.monitor.conversations.max_age_seconds / 3600
     if policy.sampling.remember_hours <= age_hours:
@@ -235,6 +237,29 @@ def _check_dimensions(policy: Policy) -> None:
             raise ConfigError(
                 f"gates.yaml: critical.page_at_or_below.{name}: the rubric has no such dimension; "
                 f"it has {', '.join(sorted(known))}"
+            )
+
+
+def _check_slo(policy: Policy) -> None:
+    slo, windows = policy.gates.slo, policy.monitor.windows
+    known = set(policy.rubric.names)
+    for name in slo.objectives:
+        if name not in known:
+            raise ConfigError(
+                f"gates.yaml: slo.objectives.{name}: the rubric has no such dimension; "
+                f"it has {', '.join(sorted(known))}"
+            )
+    longest = max(slo.period, *(timedelta(minutes=burn.long_minutes) for burn in slo.burns))
+    if slo.objectives and longest > windows.retention:
+        raise ConfigError(
+            f"gates.yaml: slo.period_days: no window may exceed windows.retention_days of monitor.yaml "
+            f"({windows.retention_days}), or it would count less than it says"
+        )
+    for burn in slo.burns:
+        if burn.short_minutes % windows.bucket_minutes:
+            raise ConfigError(
+                f"gates.yaml: slo.burns: short_minutes {burn.short_minutes} must be a multiple of "
+                f"windows.bucket_minutes of monitor.yaml ({windows.bucket_minutes})"
             )
 
 

@@ -10,7 +10,7 @@ from monitor.adapters.redis_keys import Keys
 from monitor.alerting.alert import OPEN, Alert, AlertState, Transition
 from monitor.alerting.receiver import Notification
 from monitor.alerting.store import OutboxEntry, notification_of
-from monitor.detection.gates import GateException
+from monitor.detection.exception import GateException
 
 RESOLVED_MAX = 1000
 """Resolved alerts kept, the newest; they tell flapping and fill the history that people see."""

@@ -6,8 +6,8 @@ from datetime import datetime
 
 from monitor.alerting.alert import Alert, AlertState, Transition, changed
 from monitor.alerting.decision import DECISIONS_MAX, NOTES_MAX, Act, Decision, Note, Verdict
+from monitor.detection.exception import GateException
 from monitor.detection.finding import FindingKind, Severity
-from monitor.detection.gates import GateException
 
 
 @dataclass(frozen=True)

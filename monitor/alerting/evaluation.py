@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from monitor.alerting.alert import OPEN, Alert, AlertState, Transition
+from monitor.alerting.budgets import slo_findings
 from monitor.alerting.criticals import quiet_down, record_critical
 from monitor.alerting.gathering import Background, with_critical_evidence, with_gate_evidence
 from monitor.alerting.life import advance
@@ -129,14 +130,15 @@ async def _evaluate_one(
     asked = {(a.labels["dimension"], a.labels["segment"]) for a in mine if a.kind is FindingKind.GATE}
     committed = []
     explained: set[str] = set()
-    for finding in evaluate_gates(observed.stats, policy, scope=observed.scope, now=now, asked=asked):
+    gates = evaluate_gates(observed.stats, policy, scope=observed.scope, now=now, asked=asked)
+    for finding in (*gates, *await slo_findings(windows, policy, observed.scope, now=now)):
         alert = opened.get(finding.fingerprint)
         if alert is None and finding.outcome is not Outcome.FAIL:
             continue
         if _is_explained(finding, alert, explained):
             continue
         alert = alert or await alerts.get(finding.fingerprint)
-        transition = advance(alert, finding, now=now, persistence=policy.persistence)
+        transition = advance(alert, finding, now=now, persistence=policy.persistence_of(finding.kind))
         if transition is not None and transition.notify and transition.alert.state is AlertState.FIRING:
             transition = await with_gate_evidence(
                 windows,
@@ -150,7 +152,8 @@ async def _evaluate_one(
         if transition is not None and await alerts.commit(transition):
             committed.append(transition)
         after = transition.alert if transition else alert
-        if finding.labels["segment"] == OVERALL and after and after.state is AlertState.FIRING:
+        is_overall = finding.kind is FindingKind.GATE and finding.labels["segment"] == OVERALL
+        if is_overall and after and after.state is AlertState.FIRING:
             explained.add(finding.labels["dimension"])
     for alert in mine:
         if alert.kind is FindingKind.CRITICAL:

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from monitor.alerting.alert import Alert, AlertState, Transition
 from monitor.alerting.receiver import Notification
-from monitor.detection.gates import GateException
+from monitor.detection.exception import GateException
 from monitor.intake.event import Value
 
 

@@ -17,7 +17,7 @@ from monitor.alerting.forgetting import without_words_of
 from monitor.alerting.silence import Silence
 from monitor.cli.context import load, sentences
 from monitor.cli.views import Views
-from monitor.detection.gates import GateException
+from monitor.detection.exception import GateException
 from monitor.policy import Policy
 from monitor.settings import Settings
 from monitor.windows.bucket import BucketCounts, Scope

@@ -10,6 +10,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from monitor.intake.event import Moment, Value
+from monitor.windows.bucket import Scope
 from monitor.windows.case import Case
 
 
@@ -83,6 +84,17 @@ def fingerprint(kind: FindingKind, labels: Mapping[str, str]) -> str:
     """Return the hash of an alert's identity."""
     text = json.dumps([kind, sorted(labels.items())], ensure_ascii=False)
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def labels_of(scope: Scope, dimension: str, segment: str) -> dict[str, str]:
+    """Return the identity of a gate's finding. Judge and rubric versions change and are no part of it."""
+    labels = {
+        "assistant": scope.assistant,
+        "environment": str(scope.environment),
+        "dimension": dimension,
+        "segment": segment,
+    }
+    return labels | ({"variant": scope.variant} if scope.variant else {})
 
 
 class Persistence(BaseModel):

@@ -4,9 +4,10 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Annotated, Self, get_args
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from monitor.detection.critical import CriticalPolicy
+from monitor.detection.exception import GateException, exception_of
 from monitor.detection.finding import (
     Figure,
     Finding,
@@ -14,8 +15,9 @@ from monitor.detection.finding import (
     Outcome,
     Persistence,
     Severity,
-    fingerprint,
+    labels_of,
 )
+from monitor.detection.slo import SloPolicy
 from monitor.intake.event import Environment
 from monitor.windows.bucket import CRITICAL, OVERALL, Scope
 from monitor.windows.policy import ConfigurationKey, SegmentKey
@@ -66,20 +68,6 @@ class ClearMargin(BaseModel):
     critical_rate: Annotated[float, Field(ge=0, le=0.5)] = 0.002
 
 
-class GateException(BaseModel):
-    """A gate that may fail until a day, and who answers for it. Never a lower gate."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    gate: str
-    segment: str = OVERALL
-    owner: Annotated[str, Field(min_length=1)]
-    reason: Annotated[str, Field(min_length=1)]
-    until: AwareDatetime
-    alert: str | None = None
-    """The one alert that it is for, by its id; without it every assistant's gate of that name."""
-
-
 class GatePolicy(BaseModel):
     """config/gates.yaml."""
 
@@ -96,18 +84,25 @@ class GatePolicy(BaseModel):
     critical_rate: CriticalRateGate | None = None
     critical: CriticalPolicy = CriticalPolicy()
     exceptions: tuple[GateException, ...] = ()
+    slo: SloPolicy = SloPolicy()
 
     @model_validator(mode="after")
     def _exceptions_name_a_gate(self) -> Self:
-        known = {*self.gates, CRITICAL}
+        known = {*self.gates, *self.slo.objectives, CRITICAL}
         for exception in self.exceptions:
             if exception.gate not in known:
                 raise ValueError(f"an exception names the gate {exception.gate}; there are {sorted(known)}")
         return self
 
+    def persistence_of(self, kind: FindingKind) -> Persistence:
+        """Return how long a finding must hold; a burn has shown over its two windows already."""
+        if kind is not FindingKind.SLO:
+            return self.persistence
+        return self.persistence.model_copy(update={"for_minutes": 0})
+
     def with_exceptions(self, more: Iterable[GateException]) -> Self:
         """Return it with what people signed for outside the file; a gate that is gone needs none."""
-        known = {*self.gates, CRITICAL}
+        known = {*self.gates, *self.slo.objectives, CRITICAL}
         added = tuple(one for one in more if one.gate in known)
         return self.model_copy(update={"exceptions": (*self.exceptions, *added)}) if added else self
 
@@ -115,17 +110,6 @@ class GatePolicy(BaseModel):
     def window(self) -> timedelta:
         """Return the length of the window that gates look at."""
         return timedelta(minutes=self.window_minutes)
-
-
-def labels_of(scope: Scope, dimension: str, segment: str) -> dict[str, str]:
-    """Return the identity of a gate's finding. Judge and rubric versions change and are no part of it."""
-    labels = {
-        "assistant": scope.assistant,
-        "environment": str(scope.environment),
-        "dimension": dimension,
-        "segment": segment,
-    }
-    return labels | ({"variant": scope.variant} if scope.variant else {})
 
 
 def evaluate_gates(
@@ -152,11 +136,10 @@ def _evaluate(
     figures, severity, min_count = _figures(series, policy)
     outcome, clear, reason = _outcome(series, overall, figures, min_count, policy)
     labels = labels_of(scope, series.dimension, series.segment)
-    exception = _exception(labels, policy, now)
+    exception = exception_of(FindingKind.GATE, labels, policy.exceptions, now=now)
     if outcome is Outcome.FAIL and exception is not None:
         outcome = Outcome.EXCEPTED
-        signed = f"{exception.owner} until {exception.until:%Y-%m-%d %H:%M %Z}: {exception.reason}"
-        reason = f"{reason}; excepted by {signed}"
+        reason = f"{reason}; {exception.signed}"
     return Finding(
         kind=FindingKind.GATE,
         labels=labels,
@@ -234,16 +217,3 @@ def _sentence(figure: Figure) -> str:
     name = {"mean": "mean", "pass_at_4": "pass@4", "critical_rate": "critical rate"}[figure.name]
     bound = "at most" if figure.name == "critical_rate" else "at least"
     return f"{name} {figure.value:.3g}, asked {bound} {figure.limit:.3g} (n={figure.n})"
-
-
-def _exception(labels: Mapping[str, str], policy: GatePolicy, now: datetime) -> GateException | None:
-    wanted = (labels["dimension"], labels["segment"])
-    alert = fingerprint(FindingKind.GATE, labels)
-    return next(
-        (
-            e
-            for e in policy.exceptions
-            if (e.gate, e.segment) == wanted and e.alert in {None, alert} and now < e.until
-        ),
-        None,
-    )

@@ -13,8 +13,8 @@ from monitor.alerting.alert import AlertState
 from monitor.alerting.deciding import commented
 from monitor.alerting.life import advance
 from monitor.alerting.store import AlertStore
+from monitor.detection.exception import GateException
 from monitor.detection.finding import Outcome, Persistence
-from monitor.detection.gates import GateException
 from tests.alerts import a_finding, step
 from tests.judgments import HOUR, MINUTE, NOON
 

@@ -12,7 +12,7 @@ from monitor.adapters.redis_alerts import RedisAlerts
 from monitor.adapters.redis_keys import Keys
 from monitor.alerting.alert import Alert
 from monitor.cli.main import app
-from monitor.detection.gates import GateException
+from monitor.detection.exception import GateException
 from monitor.policy import load_policy
 from tests.alerts import a_finding, step
 
