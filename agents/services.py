@@ -15,6 +15,7 @@ from redis.retry import Retry
 from monitor.adapters.folder_references import FolderReferences
 from monitor.adapters.redis_alerts import RedisAlerts
 from monitor.adapters.redis_answers import RedisAnswers
+from monitor.adapters.redis_calibrations import RedisCalibrations
 from monitor.adapters.redis_clock import RedisClock
 from monitor.adapters.redis_conversations import RedisConversations
 from monitor.adapters.redis_keys import Keys
@@ -43,6 +44,7 @@ class Stores:
     alerts: RedisAlerts
     review: RedisReview
     answers: RedisAnswers
+    calibrations: RedisCalibrations
     clock: RedisClock
 
     async def start(self) -> None:
@@ -83,6 +85,7 @@ def build_stores(settings: Settings, policy: Policy) -> Stores:
         alerts=RedisAlerts(client, keys),
         review=RedisReview(client, keys),
         answers=RedisAnswers(client, keys, keep_days=policy.monitor.conversations.keep_records_days),
+        calibrations=RedisCalibrations(client, keys),
         clock=RedisClock(client, keys, partitions=policy.monitor.topics.partitions),
     )
 

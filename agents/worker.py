@@ -61,6 +61,7 @@ def build_stage(
         judge_version=services.judge.identity.version,
         receivers=receivers,
         now=services.now,
+        calibrations=services.stores.calibrations,
     )
     publisher = MeteredPublisher(FaustPublisher(app), metrics, stage=name, dead_letters=prefix + DEAD_LETTERS)
     pipeline = Pipeline(ports, policy, publisher, prefix=prefix)

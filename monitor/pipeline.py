@@ -27,6 +27,7 @@ from monitor.hops.inbound import Inbound, Now
 from monitor.hops.judge import JudgeHop
 from monitor.hops.notify import Notify
 from monitor.intake.intents import IntentClassifier
+from monitor.judging.calibration import Calibrations
 from monitor.judging.executor import Executor
 from monitor.judging.judgment import Record
 from monitor.policy import Policy
@@ -48,6 +49,7 @@ class Ports:
     judge_version: str
     receivers: Mapping[str, Receiver]
     now: Now
+    calibrations: Calibrations | None = None
 
 
 class Pipeline:
@@ -80,6 +82,7 @@ class Pipeline:
             publisher=publisher,
             prefix=prefix,
             now=ports.now,
+            calibrations=ports.calibrations,
         )
         self._evaluate = Evaluate(
             windows=ports.windows,
@@ -91,6 +94,7 @@ class Pipeline:
             partitions=partitions,
             judge_versions=(ports.judge_version,),
             now=ports.now,
+            calibrations=ports.calibrations,
         )
         self._notify = Notify(
             alerts=ports.alerts,

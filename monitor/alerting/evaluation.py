@@ -12,6 +12,7 @@ from monitor.alerting.store import AlertStore
 from monitor.detection.critical import critical_findings
 from monitor.detection.finding import Finding, FindingKind, Outcome
 from monitor.detection.gates import GatePolicy, evaluate_gates
+from monitor.judging.calibration import Calibrations, quoted
 from monitor.judging.judgment import JudgeFailure, Judgment
 from monitor.judging.rubric import TargetKind
 from monitor.windows.bucket import CRITICAL, OVERALL, Scope
@@ -42,6 +43,7 @@ async def evaluate(
     *,
     now: datetime,
     judge_versions: Collection[str] | None = None,
+    calibrations: Calibrations | None = None,
 ) -> tuple[Transition, ...]:
     """Judge every window that ends now and write what changes.
 
@@ -51,19 +53,28 @@ async def evaluate(
     opened = {alert.fingerprint: alert for alert in await alerts.all(OPEN)}
     transitions: list[Transition] = []
     for observed in await _observe(windows, policy, now, judge_versions):
-        transitions += await _evaluate_one(windows, alerts, policy, observed, opened=opened, now=now)
+        transitions += await _evaluate_one(
+            windows, alerts, policy, observed, opened=opened, now=now, calibrations=calibrations
+        )
     return tuple(transitions)
 
 
 async def record_criticals(
-    alerts: AlertStore, records: Sequence[Judgment | JudgeFailure], *, policy: GatePolicy, now: datetime
+    alerts: AlertStore,
+    records: Sequence[Judgment | JudgeFailure],
+    *,
+    policy: GatePolicy,
+    now: datetime,
+    calibrations: Calibrations | None = None,
 ) -> tuple[Transition, ...]:
     """Enter the critical failures of judgments; raise Contended when others keep writing the same alert."""
     groups: dict[str, list[Finding]] = {}
+    judges: dict[str, Judgment] = {}
     for record in records:
         if isinstance(record, Judgment):
             for finding in critical_findings(record, policy.critical, policy.environments):
                 groups.setdefault(finding.fingerprint, []).append(finding)
+                judges[finding.fingerprint] = record
     transitions = []
     for fingerprint, findings in groups.items():
         for _ in range(ATTEMPTS):
@@ -71,6 +82,10 @@ async def record_criticals(
             transition = record_critical(alert, findings, now=now, policy=policy.critical)
             if transition is None:
                 break
+            judge = judges[fingerprint]
+            transition = await _with_agreement(
+                transition, calibrations, judge.judge.version, judge.rubric_version
+            )
             if await alerts.commit(transition):
                 transitions.append(transition)
                 break
@@ -105,6 +120,7 @@ async def _evaluate_one(
     *,
     opened: dict[str, Alert],
     now: datetime,
+    calibrations: Calibrations | None,
 ) -> list[Transition]:
     mine = [alert for alert in opened.values() if _belongs(alert, observed)]
     asked = {(a.labels["dimension"], a.labels["segment"]) for a in mine if a.kind is FindingKind.GATE}
@@ -120,6 +136,10 @@ async def _evaluate_one(
         transition = advance(alert, finding, now=now, persistence=policy.persistence)
         if transition is not None and transition.notify and transition.alert.state is AlertState.FIRING:
             transition = await _with_evidence(windows, observed, policy, transition)
+            scope = observed.scope
+            transition = await _with_agreement(
+                transition, calibrations, scope.judge_version, scope.rubric_version
+            )
         # A lost race is no loss: the other leader saw the same window.
         if transition is not None and await alerts.commit(transition):
             committed.append(transition)
@@ -169,6 +189,19 @@ async def _with_evidence(
     )
     fields = dict(transition) | {"alert": Alert.model_validate(dict(alert) | {"evidence": evidence})}
     return Transition.model_validate(fields)
+
+
+async def _with_agreement(
+    transition: Transition, calibrations: Calibrations | None, judge_version: str, rubric_version: str
+) -> Transition:
+    """Write into the evidence how far the judge agrees with people; without calibrations nothing is said."""
+    alert = transition.alert
+    if calibrations is None or alert.evidence is None:
+        return transition
+    known = await calibrations.get(judge_version=judge_version, rubric_version=rubric_version)
+    told = dict(alert.evidence) | {"judge_agreement": quoted(known, alert.labels["dimension"])}
+    fields = dict(alert) | {"evidence": Evidence.model_validate(told)}
+    return Transition.model_validate(dict(transition) | {"alert": Alert.model_validate(fields)})
 
 
 async def _window(windows: WindowStore, scope: Scope, start: datetime, end: datetime) -> Window:

@@ -47,6 +47,8 @@ class Evidence(Value):
     figures: tuple[Figure, ...] = ()
     changes: tuple[Change, ...] = ()
     cases: tuple[Case, ...] = ()
+    judge_agreement: str = ""
+    """How far the judge agrees with people on this dimension, or that nobody compared them."""
 
     @property
     def new_configurations(self) -> tuple[Change, ...]:

@@ -41,6 +41,8 @@ def as_text(notification: Notification) -> str:
     evidence = alert.evidence
     if evidence is not None and evidence.changes:
         lines += ["", "Where", *(f"  {_change(change)}" for change in evidence.changes)]
+    if evidence is not None and evidence.judge_agreement:
+        lines += ["", "How far to trust it", f"  the judge {evidence.judge_agreement}"]
     if evidence is not None and evidence.cases:
         lines += ["", "Worst cases", *(line for case in evidence.cases for line in _case(case))]
     lines += ["", f"Runbook: {runbook(alert)}", f"Id: {notification.id}"]

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, TextIO
@@ -12,7 +12,7 @@ from monitor.intake.decode import Fault, Rejected, decode
 from monitor.intake.event import TurnEvent
 from monitor.intake.formats.openai_chat import Shape, events_of
 from monitor.intake.redaction import REGION, mask_event
-from monitor.judging.executor import Executor, ExecutorPolicy
+from monitor.judging.executor import Answers, Executor, ExecutorPolicy
 from monitor.judging.judge import Judge
 from monitor.judging.judgment import JudgeFailure, JudgeRequest, Judgment, Target
 from monitor.judging.rubric import TargetKind
@@ -70,11 +70,17 @@ def read_conversations(
 
 
 async def judgments_of(
-    conversation: Conversation, *, executor: Executor, now: Callable[[], datetime]
+    conversation: Conversation,
+    *,
+    executor: Executor,
+    now: Callable[[], datetime],
+    kinds: Collection[TargetKind] = tuple(TargetKind),
 ) -> AsyncIterator[Judgment | JudgeFailure]:
     """Judge every answered turn, then the whole; a conversation without any answer has no judgment."""
     answered = [turn for turn in conversation.turns if turn.answer]
-    for turn in (*answered, *((None,) if answered else ())):
+    turns = answered if TargetKind.TURN in kinds else []
+    whole = (None,) if answered and TargetKind.CONVERSATION in kinds else ()
+    for turn in (*turns, *whole):
         last = turn or answered[-1]
         request = JudgeRequest(
             target=Target(
@@ -89,6 +95,11 @@ async def judgments_of(
             requested_at=now(),
         )
         yield await executor.record_of(request, now=now)
+
+
+def unkept() -> Answers:
+    """Return answers that nobody keeps: a file is judged anew each time."""
+    return _Unkept()
 
 
 class _Unkept:

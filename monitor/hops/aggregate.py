@@ -11,6 +11,7 @@ from monitor.clock import ClockKind, ClockStore
 from monitor.conversations.store import ConversationStore
 from monitor.detection.gates import GatePolicy
 from monitor.hops.inbound import Burial, Inbound, Now, complaint
+from monitor.judging.calibration import Calibrations
 from monitor.judging.judgment import JUDGMENT_RECORD, Record
 from monitor.publishing import Publisher
 from monitor.review.item import ReviewQueue, items_of
@@ -36,6 +37,7 @@ class Aggregate:
         publisher: Publisher,
         prefix: str,
         now: Now,
+        calibrations: Calibrations | None = None,
     ) -> None:
         """Take the ports."""
         self._windows = windows
@@ -47,6 +49,7 @@ class Aggregate:
         self._gates = gates
         self._burial = Burial(publisher, prefix + DEAD_LETTERS, now)
         self._now = now
+        self._calibrations = calibrations
 
     async def __call__(self, batch: Sequence[Inbound]) -> None:
         """Enter a batch; a clock marker counts only after all that came before it."""
@@ -72,7 +75,13 @@ class Aggregate:
             return
         await self._windows.apply(records, now=await self._kept_from(records))
         # A critical failure is told from the judgment itself: it must not wait for a timer.
-        await record_criticals(self._alerts, records, policy=self._gates, now=self._moment(records))
+        await record_criticals(
+            self._alerts,
+            records,
+            policy=self._gates,
+            now=self._moment(records),
+            calibrations=self._calibrations,
+        )
         await self._review.add(items_of(records))
         # Outcomes come last: an event that counts as judged is in its window.
         await self._conversations.settle(records)

@@ -12,6 +12,7 @@ from monitor.detection.critical import CriticalPolicy
 from monitor.detection.gates import GatePolicy
 from monitor.hops.aggregate import HOP as AGGREGATE
 from monitor.hops.inbound import Now
+from monitor.judging.calibration import Calibrations
 from monitor.windows.store import WindowStore
 
 CATCH_UP_MAX = 200
@@ -33,6 +34,7 @@ class Evaluate:
         partitions: int,
         judge_versions: Collection[str],
         now: Now,
+        calibrations: Calibrations | None = None,
     ) -> None:
         """Take the ports, and the judges whose series speak."""
         self._windows = windows
@@ -44,6 +46,7 @@ class Evaluate:
         self._partitions = partitions
         self._judge_versions = judge_versions
         self._now = now
+        self._calibrations = calibrations
 
     async def __call__(self) -> list[Transition]:
         """Evaluate each boundary that was crossed since the last time, in order; jump over what is empty."""
@@ -66,6 +69,7 @@ class Evaluate:
                 self._gates,
                 now=boundary,
                 judge_versions=self._judge_versions,
+                calibrations=self._calibrations,
             )
             if not await self._alerts.claim_evaluation(boundary, through):
                 return transitions
