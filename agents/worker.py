@@ -71,7 +71,9 @@ def build_stage(
             progress = assemble.attach(app, pipeline, policy.monitor.clock, prefix=prefix, metrics=metrics)
         case "judge":
             concurrency = policy.monitor.judge.concurrency
-            progress = judge.attach(app, pipeline, concurrency=concurrency, prefix=prefix, metrics=metrics)
+            progress = judge.attach(
+                app, pipeline, concurrency=concurrency, prefix=prefix, metrics=metrics, gate=services.gate
+            )
         case "aggregate":
             progress = aggregate.attach(app, pipeline, prefix=prefix, metrics=metrics)
         case "evaluate":
@@ -101,6 +103,8 @@ async def work(services: Services, names: Sequence[str]) -> int:
     metrics = start_metrics(services.settings)
     stages = [build_stage(name, services, receivers, metrics) for name in names]
     try:
+        if "judge" in names:
+            await services.endpoints.probe()
         await asyncio.gather(*(_start(stage) for stage in stages))
         failure = await _until_over(stages, stopping, metrics)
     finally:
