@@ -82,6 +82,7 @@ class OpenAIJudge:
         self._threshold = threshold
         self._thresholds = dict(thresholds or {})
         self._price = price
+        self._forms: dict[tuple[str, ...], dict[str, Any]] = {}
         self._body: dict[str, Any] = {"model": model, max_tokens_field: max_tokens}
         if temperature is not None:
             self._body["temperature"] = temperature
@@ -168,7 +169,10 @@ class OpenAIJudge:
     async def _written(self, prompt: Prompt, dimensions: tuple[Dimension, ...], call: Call) -> JudgeReply:
         asked = prompt
         reasks = 0
-        form = asked_for(dimensions, self._ability)
+        names = tuple(dimension.name for dimension in dimensions)
+        form = self._forms.get(names)
+        if form is None:
+            form = self._forms[names] = asked_for(dimensions, self._ability)
 
         async def attempt() -> JudgeReply:
             nonlocal asked, reasks
