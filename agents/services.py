@@ -23,6 +23,7 @@ from monitor.adapters.redis_keys import Keys
 from monitor.adapters.redis_review import RedisReview
 from monitor.adapters.redis_sampling import RedisSampling
 from monitor.adapters.redis_windows import RedisWindows
+from monitor.judging.cascade import Unkept
 from monitor.judging.executor import Executor, ExecutorPolicy, Gate
 from monitor.judging.judge import Judge
 from monitor.judging.rules import RuleJudge
@@ -69,6 +70,10 @@ class Services:
     judge: Judge
     executor: Executor
     endpoints: Endpoints
+    second: Executor | None = None
+    """The expensive judge of a cascade; None where one judge judges alone."""
+    rules: Executor | None = None
+    """The rules that a cascade asks first."""
     gate: Gate | None = None
     """Of the judge's endpoint; None where judging needs none."""
     now: Callable[[], datetime] = wall_now
@@ -120,7 +125,35 @@ def build_services(settings: Settings, policy: Policy) -> Services:
         fallback=fallback_of(settings, policy, endpoints) if by_model else None,
         fallback_on=wanted.fallback.on if wanted.fallback else (),
     )
-    return Services(settings, policy, stores, judge, executor, endpoints, gate)
+    second, rules = _further_stages(settings, policy, stores, endpoints, limits)
+    return Services(
+        settings, policy, stores, judge, executor, endpoints, second=second, rules=rules, gate=gate
+    )
+
+
+def _further_stages(
+    settings: Settings, policy: Policy, stores: Stores, endpoints: Endpoints, limits: ExecutorPolicy
+) -> tuple[Executor | None, Executor | None]:
+    """Build what stands behind and before the first judge of a cascade; nothing, where there is none."""
+    wanted = policy.monitor.judge.cascade
+    if wanted.model is None:
+        return None, None
+    if not uses_model(settings, policy):
+        raise ConfigError(
+            "monitor.yaml: judge.cascade.model: needs a first model; set judge.model and MONITOR_JUDGE_API_KEY"
+        )
+    base_url = wanted.base_url or policy.monitor.judge.base_url
+    model = _model(settings, policy, endpoints, model=wanted.model, base_url=base_url, stage="second")
+    rules = rules_of(settings, policy)
+    second = Executor(
+        model,
+        stores.answers,
+        policy.rubric.version,
+        limits,
+        gate=endpoints.at(base_url).gate,
+        allowance=allowance_of(policy, stores.purse, rules),
+    )
+    return second, Executor(rules, Unkept(), policy.rubric.version, limits)
 
 
 def uses_model(settings: Settings, policy: Policy) -> bool:

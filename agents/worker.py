@@ -19,6 +19,7 @@ from agents.publisher import FaustPublisher
 from agents.receivers import build_receivers
 from agents.services import Services
 from monitor.alerting.receiver import Receiver
+from monitor.judging.cascade import Cascade
 from monitor.metrics import Metrics, NoMetrics
 from monitor.pipeline import Pipeline, Ports
 from monitor.topics import DEAD_LETTERS
@@ -51,13 +52,15 @@ def build_stage(
     policy = services.policy
     alerts = services.stores.alerts
     metrics = metrics or NoMetrics()
+    executor = MeteredExecutor(services.executor, metrics)
     ports = Ports(
         conversations=services.stores.conversations,
         windows=services.stores.windows,
         alerts=alerts,
         review=services.stores.review,
         clock=services.stores.clock,
-        executor=MeteredExecutor(services.executor, metrics),
+        executor=executor,
+        cascade=_cascade(services, executor, metrics),
         judge_version=services.judge.identity.version,
         receivers=receivers,
         now=services.now,
@@ -90,6 +93,17 @@ def build_stage(
         case _:
             raise ValueError(f"no stage {name!r}; there are {', '.join(STAGES)}")
     return Stage(name, app, progress)
+
+
+def _cascade(services: Services, first: MeteredExecutor, metrics: Metrics) -> Cascade | None:
+    if services.second is None:
+        return None
+    return Cascade(
+        rules=services.rules,
+        first=first,
+        second=MeteredExecutor(services.second, metrics),
+        policy=services.policy.monitor.judge.cascade,
+    )
 
 
 async def work(services: Services, names: Sequence[str]) -> int:

@@ -16,12 +16,13 @@ from agents.services import build_judge, build_stores, wall_now
 from monitor.adapters.redis_functions import StoreUnavailable
 from monitor.cli.asking import JsonOption, NameOption, loaded, printed, screen
 from monitor.cli.context import sentences
-from monitor.cli.judge import judgments_of, read_conversations, unkept
+from monitor.cli.judge import judgments_of, read_conversations
 from monitor.cli.replay_file import START
 from monitor.conversations.conversation import Conversation
 from monitor.intake.decode import Rejected
 from monitor.intake.event import Reference
 from monitor.judging.calibration import Answer, Share
+from monitor.judging.cascade import Unkept
 from monitor.judging.executor import Executor, ExecutorPolicy
 from monitor.judging.judge import Judge
 from monitor.judging.judgment import Record
@@ -149,7 +150,7 @@ def _with_rules(policy: Policy) -> Policy:
 async def _judged(judge: Judge, policy: Policy, cases: list[Labelled]) -> dict[str, Record]:
     wanted = policy.monitor.judge
     limits = ExecutorPolicy(deadline_seconds=wanted.deadline_seconds, max_age=timedelta(days=1))
-    executor = Executor(judge, unkept(), policy.rubric.version, limits)
+    executor = Executor(judge, Unkept(), policy.rubric.version, limits)
     gate = asyncio.Semaphore(wanted.concurrency)
 
     async def whole(conversation: Conversation) -> Record:

@@ -12,7 +12,8 @@ from monitor.intake.decode import Fault, Rejected, decode
 from monitor.intake.event import TurnEvent
 from monitor.intake.formats.openai_chat import Shape, events_of
 from monitor.intake.redaction import REGION, mask_event
-from monitor.judging.executor import Answers, Executor, ExecutorPolicy
+from monitor.judging.cascade import Unkept
+from monitor.judging.executor import Executor, ExecutorPolicy
 from monitor.judging.judge import Judge
 from monitor.judging.judgment import JudgeFailure, JudgeRequest, Judgment, Target
 from monitor.judging.rubric import TargetKind
@@ -39,7 +40,7 @@ def judge_file(
     A line that is no conversation is named on `errors` with its number, and the rest is judged all the same.
     """
     policy = ExecutorPolicy(deadline_seconds=deadline_seconds, max_age=_MAX_AGE)
-    executor = Executor(judge, _Unkept(), rubric_version, policy)
+    executor = Executor(judge, Unkept(), rubric_version, policy)
 
     async def run() -> int:
         failed = 0
@@ -95,22 +96,6 @@ async def judgments_of(
             requested_at=now(),
         )
         yield await executor.record_of(request, now=now)
-
-
-def unkept() -> Answers:
-    """Return answers that nobody keeps: a file is judged anew each time."""
-    return _Unkept()
-
-
-class _Unkept:
-    """Answers that nobody keeps: a file is judged anew each time."""
-
-    async def get(self, judgment_id: str) -> Judgment | JudgeFailure | None:
-        del judgment_id
-        return None
-
-    async def put(self, record: Judgment | JudgeFailure) -> None:
-        del record
 
 
 def _conversation(line: str, start: datetime, region: str) -> Conversation | Rejected:

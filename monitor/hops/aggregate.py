@@ -12,6 +12,7 @@ from monitor.conversations.store import ConversationStore
 from monitor.detection.gates import GatePolicy
 from monitor.hops.inbound import Burial, Inbound, Now, complaint
 from monitor.judging.calibration import Calibrations
+from monitor.judging.cascade import speaks
 from monitor.judging.judgment import JUDGMENT_RECORD, Record
 from monitor.publishing import Publisher
 from monitor.review.item import ReviewQueue, items_of
@@ -75,14 +76,15 @@ class Aggregate:
             return
         await self._windows.apply(records, now=await self._kept_from(records))
         # A critical failure is told from the judgment itself: it must not wait for a timer.
+        telling = [record for record in records if speaks(record)]
         await record_criticals(
             self._alerts,
-            records,
+            telling,
             policy=self._gates,
             now=self._moment(records),
             calibrations=self._calibrations,
         )
-        await self._review.add(items_of(records))
+        await self._review.add(items_of(telling))
         # Outcomes come last: an event that counts as judged is in its window.
         await self._conversations.settle(records)
 

@@ -26,6 +26,34 @@ class Target(Value):
         return self
 
 
+class Place(StrEnum):
+    """Where a judgment stands in a cascade."""
+
+    RULES = "rules"
+    FIRST = "first"
+    SECOND = "second"
+
+
+class FirstScore(Value):
+    """What the first stage said of one dimension."""
+
+    dimension: str
+    score: int | None
+
+
+class Phase(Value):
+    """A judgment's place in a cascade, and the known chance with which the next stage is asked."""
+
+    place: Place
+    probability: float | None = None
+    """With which the second stage was to be asked; the same on the judgments of both stages."""
+    asked: bool = False
+    rule: str = ""
+    """Why: critical, disagreed, borderline, audit."""
+    first_scores: tuple[FirstScore, ...] = ()
+    """Carried by the second stage, so that a pair is known from one record."""
+
+
 class JudgeRequest(Value):
     """Everything that a judge and a window need to know; masked, self-contained, safe to repeat."""
 
@@ -38,6 +66,8 @@ class JudgeRequest(Value):
     observed_at: Moment
     """Event time of the target's last assistant turn; it chooses the bucket."""
     requested_at: Moment
+    phase: Phase | None = None
+    """Set where a stage of a cascade asks for the next one."""
 
     @property
     def turn(self) -> Turn | None:
@@ -175,6 +205,8 @@ class _Record(Value):
     judge: JudgeIdentity
     usage: Usage = Usage()
     trace: Trace = Trace()
+    phase: Phase | None = None
+    """None where one judge judges alone."""
 
 
 class Judgment(_Record):

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from monitor.judging.cascade import CascadePolicy
 from monitor.judging.judgment import FailureKind
 
 
@@ -121,6 +122,7 @@ class JudgePolicy(_Section):
     prices: dict[str, Price] = {}
     budget: BudgetSection = BudgetSection()
     fallback: FallbackSection | None = None
+    cascade: CascadePolicy = CascadePolicy()
 
     @property
     def price(self) -> Price | None:
