@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from judging import OneDocument, a_request, build, run, stub_beside, the_rubric
+from judging import OneDocument, a_request, run, stub_beside, the_rubric
 from openai import AsyncOpenAI
 
 from monitor.adapters.openai_reply import asked_for
