@@ -75,12 +75,20 @@ class Progress:
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self.monotonic = monotonic
+        self.holds: Callable[[], bool] = lambda: False
+        """Tells whether the handler waits by intent, such as for an endpoint that is down: no stall."""
+        self._held_until = 0.0
         self._acks: OrderedAcks[Event] | None = None
 
     def oldest_undone_seconds(self) -> float:
-        """Tell for how long the oldest event in hand has not been done; 0 with none in hand."""
+        """Tell for how long the oldest event in hand has not been done; 0 with none in hand.
+
+        The time in which the handler waits by intent does not count; so ask more often than a stall lasts.
+        """
+        if self.holds():
+            self._held_until = self.monotonic()
         taken_at = self._acks.oldest_taken_at() if self._acks else None
-        return 0.0 if taken_at is None else self.monotonic() - taken_at
+        return 0.0 if taken_at is None else self.monotonic() - max(taken_at, self._held_until)
 
     def unacked(self) -> int:
         """Count the events in hand that wait for an ack."""
@@ -100,8 +108,12 @@ async def each(
     unacked_max: int = UNACKED_MAX,
     stop_limit_seconds: float = STOP_LIMIT_SECONDS,
     progress: Progress | None = None,
+    ready: Callable[[], Awaitable[None]] | None = None,
 ) -> None:
-    """Call the handler for each event, up to `concurrency` at a time, in no order."""
+    """Call the handler for each event, up to `concurrency` at a time, in no order.
+
+    While `ready` waits, no call is begun and nothing more is taken; the consumer's heartbeats go on.
+    """
     slots = asyncio.Semaphore(concurrency)
     hand = _Hand(app, stream, progress or Progress(), stop_limit_seconds)
 
@@ -109,6 +121,8 @@ async def each(
         async for held in hand.take():
             await hand.room_below(unacked_max)
             await slots.acquire()
+            if ready is not None:
+                await ready()
             hand.start(partial(handle, held.event), [held]).add_done_callback(lambda _: slots.release())
         await hand.drain()
 

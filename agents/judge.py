@@ -10,6 +10,7 @@ import structlog
 from agents.consume import Progress, each
 from agents.inbound import inbound, patiently
 from agents.metering import metered
+from monitor.judging.executor import Gate
 from monitor.metrics import Metrics
 from monitor.pipeline import Pipeline
 from monitor.topics import JUDGE_REQUESTS
@@ -17,9 +18,22 @@ from monitor.topics import JUDGE_REQUESTS
 log = structlog.get_logger()
 
 
-def attach(app: Any, pipeline: Pipeline, *, concurrency: int, prefix: str, metrics: Metrics) -> Progress:
-    """Attach the agent to an app; return what health reads."""
+def attach(
+    app: Any,
+    pipeline: Pipeline,
+    *,
+    concurrency: int,
+    prefix: str,
+    metrics: Metrics,
+    gate: Gate | None = None,
+) -> Progress:
+    """Attach the agent to an app; return what health reads.
+
+    While the gate of the judge's endpoint holds, nothing is taken: an outage waits in Kafka.
+    """
     progress = Progress()
+    if gate is not None:
+        progress.holds = lambda: gate.holding
     topic = app.topic(prefix + JUDGE_REQUESTS, key_serializer="raw", value_serializer="raw")
     under_way: defaultdict[int, set[asyncio.Task[Any]]] = defaultdict(set)
 
@@ -42,8 +56,10 @@ def attach(app: Any, pipeline: Pipeline, *, concurrency: int, prefix: str, metri
             if own is not None:
                 others.discard(own)
 
+    ready = None if gate is None else gate.opened
+
     async def judge(stream: Any) -> None:
-        await each(app, stream, handle, concurrency=concurrency, progress=progress)
+        await each(app, stream, handle, concurrency=concurrency, progress=progress, ready=ready)
 
     app.agent(topic, name="judge")(judge)
     return progress

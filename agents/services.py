@@ -3,11 +3,13 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
-from monitor.adapters.folder_references import FolderReferences
+from agents.documents import consulting, in_event
+from agents.endpoints import QUEUE_SECONDS, Endpoints, allowance_of
 from monitor.adapters.redis_alerts import RedisAlerts
 from monitor.adapters.redis_answers import RedisAnswers
+from monitor.adapters.redis_budget import RedisPurse
+from monitor.adapters.redis_calibrations import RedisCalibrations
 from monitor.adapters.redis_changes import RedisChanges
 from monitor.adapters.redis_clock import RedisClock
 from monitor.adapters.redis_connection import blocking_client, waiting_client
@@ -19,7 +21,8 @@ from monitor.adapters.redis_keys import Keys
 from monitor.adapters.redis_review import RedisReview
 from monitor.adapters.redis_sampling import RedisSampling
 from monitor.adapters.redis_windows import RedisWindows
-from monitor.judging.executor import Executor, ExecutorPolicy
+from monitor.judging.cascade import Unkept
+from monitor.judging.executor import Executor, ExecutorPolicy, Gate
 from monitor.judging.judge import Judge
 from monitor.judging.rules import RuleJudge
 from monitor.policy import ConfigError, Policy
@@ -44,7 +47,9 @@ class Stores:
     heartbeats: RedisHeartbeats
     review: RedisReview
     answers: RedisAnswers
+    calibrations: RedisCalibrations
     clock: RedisClock
+    purse: RedisPurse
 
     async def start(self) -> None:
         """Load the server-side functions; raises StoreUnavailable."""
@@ -56,6 +61,7 @@ class Stores:
             self.groups,
             self.review,
             self.clock,
+            self.purse,
         ):
             await store.start()
 
@@ -73,11 +79,19 @@ class Services:
     stores: Stores
     judge: Judge
     executor: Executor
+    endpoints: Endpoints
+    second: Executor | None = None
+    """The expensive judge of a cascade; None where one judge judges alone."""
+    rules: Executor | None = None
+    """The rules that a cascade asks first."""
+    gate: Gate | None = None
+    """Of the judge's endpoint; None where judging needs none."""
     now: Callable[[], datetime] = wall_now
 
     async def close(self) -> None:
         """Let go of all connections."""
         await self.judge.close()
+        await self.endpoints.close()
         await self.stores.close()
 
 
@@ -95,52 +109,146 @@ def build_stores(settings: Settings, policy: Policy) -> Stores:
         heartbeats=RedisHeartbeats(client, keys),
         review=RedisReview(client, keys),
         answers=RedisAnswers(client, keys, keep_days=policy.monitor.conversations.keep_records_days),
+        calibrations=RedisCalibrations(client, keys),
         clock=RedisClock(client, keys, partitions=policy.monitor.topics.partitions),
+        purse=RedisPurse(client, keys),
     )
 
 
 def build_services(settings: Settings, policy: Policy) -> Services:
     """Wire judge and stores; raises ConfigError where the judge cannot speak."""
     stores = build_stores(settings, policy)
-    judge = build_judge(settings, policy)
+    wanted = policy.monitor.judge
+    endpoints = Endpoints(settings, wanted)
+    judge = build_judge(settings, policy, endpoints)
+    by_model = uses_model(settings, policy)
+    gate = endpoints.at(wanted.base_url).gate if by_model else None
     limits = ExecutorPolicy(
-        deadline_seconds=policy.monitor.judge.deadline_seconds,
-        max_age=timedelta(hours=policy.monitor.judge.max_age_hours),
+        # A model's judge keeps its own deadline, which begins when it is its turn.
+        deadline_seconds=wanted.deadline_seconds + (QUEUE_SECONDS if by_model else 0),
+        max_age=timedelta(hours=wanted.max_age_hours),
     )
-    executor = Executor(judge, stores.answers, policy.rubric.version, limits)
-    return Services(settings, policy, stores, judge, executor)
+    executor = Executor(
+        judge,
+        stores.answers,
+        policy.rubric.version,
+        limits,
+        gate=gate,
+        allowance=allowance_of(policy, stores.purse, rules_of(settings, policy)) if by_model else None,
+        fallback=fallback_of(settings, policy, endpoints) if by_model else None,
+        fallback_on=wanted.fallback.on if wanted.fallback else (),
+    )
+    second, rules = _further_stages(settings, policy, stores, endpoints, limits)
+    return Services(
+        settings, policy, stores, judge, executor, endpoints, second=second, rules=rules, gate=gate
+    )
 
 
-def build_judge(settings: Settings, policy: Policy) -> Judge:
-    """Choose the judge. In production a missing key is a refusal to start, never a silent fall to the rules."""
-    references = FolderReferences(settings.documents or Path("documents"))
+def _further_stages(
+    settings: Settings, policy: Policy, stores: Stores, endpoints: Endpoints, limits: ExecutorPolicy
+) -> tuple[Executor | None, Executor | None]:
+    """Build what stands behind and before the first judge of a cascade; nothing, where there is none."""
+    wanted = policy.monitor.judge.cascade
+    if wanted.model is None:
+        return None, None
+    if not uses_model(settings, policy):
+        raise ConfigError(
+            "monitor.yaml: judge.cascade.model: needs a first model; set judge.model and MONITOR_JUDGE_API_KEY"
+        )
+    base_url = wanted.base_url or policy.monitor.judge.base_url
+    model = _model(settings, policy, endpoints, model=wanted.model, base_url=base_url, stage="second")
+    rules = rules_of(settings, policy)
+    second = Executor(
+        model,
+        stores.answers,
+        policy.rubric.version,
+        limits,
+        gate=endpoints.at(base_url).gate,
+        allowance=allowance_of(policy, stores.purse, rules),
+    )
+    return second, Executor(rules, Unkept(), policy.rubric.version, limits)
+
+
+def uses_model(settings: Settings, policy: Policy) -> bool:
+    """Tell whether a model judges, and not the rules."""
     wanted = policy.monitor.judge
     configured = wanted.model is not None and settings.judge_api_key is not None
-    use_llm = wanted.backend == "llm" or (wanted.backend == "auto" and configured)
-    if not use_llm:
-        if wanted.backend == "auto" and settings.profile is Profile.PRODUCTION:
-            raise ConfigError(
-                "monitor.yaml: judge.backend: auto finds no LLM in the production profile; set judge.model and "
-                "MONITOR_JUDGE_API_KEY, or say backend: rules if the offline rules are what you want"
-            )
-        return RuleJudge(policy.rubric, references, region=policy.monitor.intake.phone_region)
+    return wanted.backend == "llm" or (wanted.backend == "auto" and configured)
+
+
+def build_judge(settings: Settings, policy: Policy, endpoints: Endpoints | None = None) -> Judge:
+    """Choose the judge. In production a missing key is a refusal to start, never a silent fall to the rules."""
+    wanted = policy.monitor.judge
+    if uses_model(settings, policy):
+        endpoints = endpoints or Endpoints(settings, wanted)
+        return _model(
+            settings, policy, endpoints, model=wanted.model or "", base_url=wanted.base_url, stage="first"
+        )
+    if wanted.backend == "auto" and settings.profile is Profile.PRODUCTION:
+        raise ConfigError(
+            "monitor.yaml: judge.backend: auto finds no LLM in the production profile; set judge.model and "
+            "MONITOR_JUDGE_API_KEY, or say backend: rules if the offline rules are what you want"
+        )
+    return rules_of(settings, policy)
+
+
+def fallback_of(settings: Settings, policy: Policy, endpoints: Endpoints) -> Judge | None:
+    """Build who judges where the first judge gives nothing; its judgments have a version of their own."""
+    wanted = policy.monitor.judge.fallback
+    if wanted is None:
+        return None
+    if wanted.backend == "rules":
+        return rules_of(settings, policy)
+    return _model(
+        settings,
+        policy,
+        endpoints,
+        model=wanted.model or "",
+        base_url=wanted.base_url or policy.monitor.judge.base_url,
+        stage="fallback",
+    )
+
+
+def rules_of(settings: Settings, policy: Policy) -> Judge:
+    """Build the offline judge."""
+    judge = RuleJudge(policy.rubric, in_event(policy), region=policy.monitor.intake.phone_region)
+    return consulting(settings, policy, judge, passages=False)
+
+
+def _model(
+    settings: Settings,
+    policy: Policy,
+    endpoints: Endpoints,
+    *,
+    model: str,
+    base_url: str | None,
+    stage: str,
+) -> Judge:
+    endpoint = endpoints.at(base_url)
     # The SDK takes a second to import; the rules and the command line do without it.
     from monitor.adapters.openai_judge import OpenAIJudge  # noqa: PLC0415
 
-    if settings.judge_api_key is None:
-        raise ConfigError("MONITOR_JUDGE_API_KEY: missing; judge.backend llm needs it")
-    return OpenAIJudge(
+    wanted = policy.monitor.judge
+    judge = OpenAIJudge(
         policy.rubric,
-        references,
-        model=wanted.model or "",
-        base_url=wanted.base_url,
-        api_key=settings.judge_api_key.get_secret_value(),
+        in_event(policy),
+        model=model,
+        endpoint=endpoint,
+        stage=stage,
         timeout_seconds=wanted.timeout_seconds,
         deadline_seconds=wanted.deadline_seconds,
         max_attempts=wanted.max_attempts,
         temperature=wanted.temperature,
         max_tokens=wanted.max_tokens,
+        max_tokens_field=wanted.max_tokens_field,
+        ability=wanted.ability,
+        presentation=wanted.presentation,
+        scoring=wanted.scoring,
+        threshold=wanted.probability_threshold,
+        thresholds=wanted.probability_thresholds,
+        price=wanted.prices.get(model),
     )
+    return consulting(settings, policy, judge, passages=True)
 
 
 def sampling_store(settings: Settings, policy: Policy) -> RedisSampling:

@@ -19,8 +19,10 @@ from agents.metering import MeteredExecutor, MeteredPublisher, start_metrics
 from agents.publisher import FaustPublisher
 from agents.receivers import build_receivers
 from agents.services import Services
+from monitor.alerting.agreement import Calibrated
 from monitor.alerting.gathering import Background
 from monitor.alerting.receiver import Receiver
+from monitor.judging.cascade import Cascade
 from monitor.metrics import Metrics, NoMetrics
 from monitor.pipeline import Pipeline, Ports
 from monitor.topics import DEAD_LETTERS, LED_STAGES
@@ -65,6 +67,7 @@ def build_stage(
     policy = services.policy
     alerts = services.stores.alerts
     metrics = metrics or NoMetrics()
+    executor = MeteredExecutor(services.executor, metrics)
     ports = Ports(
         conversations=services.stores.conversations,
         windows=services.stores.windows,
@@ -72,11 +75,14 @@ def build_stage(
         groups=services.stores.groups,
         review=services.stores.review,
         clock=services.stores.clock,
-        executor=MeteredExecutor(services.executor, metrics),
+        executor=executor,
+        cascade=_cascade(services, executor, metrics),
         judge_version=services.judge.identity.version,
         receivers=receivers,
         now=services.now,
-        background=Background(changes=services.stores.changes),
+        background=Background(
+            changes=services.stores.changes, agreement=Calibrated(services.stores.calibrations)
+        ),
     )
     publisher = MeteredPublisher(FaustPublisher(app), metrics, stage=name, dead_letters=prefix + DEAD_LETTERS)
     pipeline = Pipeline(ports, policy, publisher, prefix=prefix)
@@ -87,7 +93,9 @@ def build_stage(
             progress = assemble.attach(app, pipeline, policy.monitor.clock, prefix=prefix, metrics=metrics)
         case "judge":
             concurrency = policy.monitor.judge.concurrency
-            progress = judge.attach(app, pipeline, concurrency=concurrency, prefix=prefix, metrics=metrics)
+            progress = judge.attach(
+                app, pipeline, concurrency=concurrency, prefix=prefix, metrics=metrics, gate=services.gate
+            )
         case "aggregate":
             progress = aggregate.attach(app, pipeline, prefix=prefix, metrics=metrics)
         case "changes":
@@ -124,6 +132,17 @@ def build_stage(
     return Stage(name, app, progress, ticks)
 
 
+def _cascade(services: Services, first: MeteredExecutor, metrics: Metrics) -> Cascade | None:
+    if services.second is None:
+        return None
+    return Cascade(
+        rules=services.rules,
+        first=first,
+        second=MeteredExecutor(services.second, metrics),
+        policy=services.policy.monitor.judge.cascade,
+    )
+
+
 async def work(services: Services, names: Sequence[str]) -> int:
     """Run stages until SIGTERM or the failure of one; return the exit status."""
     stopping = asyncio.Event()
@@ -137,6 +156,8 @@ async def work(services: Services, names: Sequence[str]) -> int:
     pulse = Pulse(services.stores.heartbeats, instance_of(services.settings), services.now)
     failure: str | None = "it did not start"
     try:
+        if "judge" in names:
+            await services.endpoints.probe()
         await asyncio.gather(*(_start(stage) for stage in stages))
         failure = await _until_over(stages, stopping, metrics, pulse)
     finally:

@@ -32,6 +32,7 @@ from monitor.hops.inbound import Inbound, Now
 from monitor.hops.judge import JudgeHop
 from monitor.hops.notify import Notify
 from monitor.intake.intents import IntentClassifier
+from monitor.judging.cascade import Cascade
 from monitor.judging.executor import Executor
 from monitor.judging.judgment import Record
 from monitor.policy import Policy
@@ -55,6 +56,8 @@ class Ports:
     receivers: Mapping[str, Receiver]
     now: Now
     background: Background = field(default_factory=Background)
+    cascade: Cascade | None = None
+    """Several judges in stages, in the executor's place; None for one judge."""
 
 
 class Pipeline:
@@ -75,7 +78,13 @@ class Pipeline:
             prefix=prefix,
             now=ports.now,
         )
-        self._judge = JudgeHop(executor=ports.executor, publisher=publisher, prefix=prefix, now=ports.now)
+        self._judge = JudgeHop(
+            executor=ports.executor,
+            publisher=publisher,
+            prefix=prefix,
+            now=ports.now,
+            cascade=ports.cascade,
+        )
         self._aggregate = Aggregate(
             windows=ports.windows,
             conversations=ports.conversations,

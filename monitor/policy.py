@@ -5,7 +5,7 @@ from datetime import timedelta
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -15,6 +15,8 @@ from monitor.clock import ClockKind, ClockPolicy
 from monitor.conversations.policy import ConversationPolicy
 from monitor.detection.gates import GatePolicy
 from monitor.intake.intents import IntentPolicy
+from monitor.judging.policy import JudgePolicy, Scoring
+from monitor.judging.references import ReferencesPolicy
 from monitor.judging.rubric import Rubric
 from monitor.sampling.policy import SamplingPolicy
 from monitor.windows.bucket import CRITICAL
@@ -35,21 +37,6 @@ class IntakePolicy(_Section):
     max_event_bytes: Annotated[int, Field(ge=1024, le=64 * 2**20)] = 1_000_000
     max_ahead_seconds: Annotated[int, Field(ge=0)] = 3600
     phone_region: Annotated[str, Field(pattern=r"^[A-Z]{2}$")] = "US"
-
-
-class JudgePolicy(_Section):
-    """Which judge speaks, and its limits."""
-
-    backend: Literal["auto", "llm", "rules"] = "auto"
-    model: str | None = None
-    base_url: str | None = None
-    temperature: Annotated[float, Field(ge=0, le=2)] = 0.0
-    max_tokens: Annotated[int, Field(ge=64)] = 1500
-    concurrency: Annotated[int, Field(ge=1, le=1000)] = 32
-    timeout_seconds: Annotated[float, Field(gt=0, le=300)] = 15.0
-    deadline_seconds: Annotated[float, Field(gt=0, le=600)] = 45.0
-    max_attempts: Annotated[int, Field(ge=1, le=10)] = 4
-    max_age_hours: Annotated[float, Field(gt=0)] = 24.0
 
 
 class TopicPolicy(_Section):
@@ -73,6 +60,7 @@ class MonitorPolicy(_Section):
     clock: ClockPolicy = ClockPolicy()
     windows: WindowPolicy = WindowPolicy()
     judge: JudgePolicy = JudgePolicy()
+    references: ReferencesPolicy = ReferencesPolicy()
     topics: TopicPolicy = TopicPolicy()
 
 
@@ -211,6 +199,7 @@ def _check_together(policy: Policy) -> None:
                 f"gates.yaml: segments: {segment} has no series; add it to windows.segments in monitor.yaml"
             )
     _check_slo(policy)
+    _check_judge(policy.monitor.judge, set(policy.rubric.names))
     _check_limits(policy.monitor)
     age_hours = policy.monitor.conversations.max_age_seconds / 3600
     if policy.sampling.remember_hours <= age_hours:
@@ -263,8 +252,7 @@ def _check_slo(policy: Policy) -> None:
             )
 
 
-def _check_limits(monitor: MonitorPolicy) -> None:
-    judge = monitor.judge
+def _check_judge(judge: JudgePolicy, dimensions: set[str]) -> None:
     if judge.backend == "llm" and not judge.model:
         raise ConfigError("monitor.yaml: judge.model: missing; backend llm needs the model's name")
     if judge.timeout_seconds * 3 > judge.deadline_seconds:
@@ -272,6 +260,27 @@ def _check_limits(monitor: MonitorPolicy) -> None:
             "monitor.yaml: judge.timeout_seconds: must be at most a third of judge.deadline_seconds, "
             "so that a hanging attempt leaves time for another"
         )
+    for name in judge.probability_thresholds:
+        if name not in dimensions:
+            raise ConfigError(
+                f"monitor.yaml: judge.probability_thresholds.{name}: the rubric has no such dimension; "
+                f"it has {', '.join(sorted(dimensions))}"
+            )
+    if judge.probability_thresholds and judge.scoring is not Scoring.PROBABILITY:
+        raise ConfigError(
+            "monitor.yaml: judge.probability_thresholds: only used with judge.scoring: probability; say that too, "
+            "or take them out"
+        )
+    if judge.budget.counts_money and judge.price is None:
+        raise ConfigError(
+            f"monitor.yaml: judge.budget: limits money, and judge.prices has no price of {judge.model}; add it, "
+            "or limit tokens instead"
+        )
+    if judge.fallback and judge.fallback.backend == "llm" and not judge.fallback.model:
+        raise ConfigError("monitor.yaml: judge.fallback.model: missing; backend llm needs the model's name")
+
+
+def _check_limits(monitor: MonitorPolicy) -> None:
     age_hours = monitor.conversations.max_age_seconds / 3600
     if monitor.conversations.keep_texts_hours <= age_hours:
         raise ConfigError(

@@ -25,6 +25,16 @@ class Retryable(Exception):  # noqa: N818 - it is no error until the attempts ar
         self.wait_seconds = wait_seconds
 
 
+class Refused(Exception):  # noqa: N818 - the endpoint's answer to the request itself, the same each time
+    """A refusal of the request; it would be refused again."""
+
+    def __init__(self, failure: NotScored, *, status: int) -> None:
+        """Say what failed, and with which status."""
+        super().__init__(failure.reason)
+        self.failure = failure
+        self.status = status
+
+
 def retryable_of(error: Exception) -> Retryable | None:
     """Return the failure if another attempt may cure it; only 429, 5xx, transport and timeouts may."""
     match error:

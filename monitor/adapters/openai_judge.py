@@ -3,34 +3,44 @@
 import asyncio
 import hashlib
 import json
-from collections.abc import Callable
-from typing import Any, Literal
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
 
-from openai import APIStatusError, AsyncOpenAI, DefaultAioHttpClient
-from tenacity import AsyncRetrying, RetryCallState, stop_after_attempt, stop_any, stop_before_delay
+from tenacity import AsyncRetrying, RetryCallState
 from tenacity.wait import wait_base, wait_random_exponential
 
-from monitor.adapters.openai_failures import Retryable, failure_of, retryable_of
+from monitor.adapters.openai_call import Call
+from monitor.adapters.openai_endpoint import Endpoint, reckoned
+from monitor.adapters.openai_failures import Refused, Retryable
+from monitor.adapters.openai_reply import TOP_LOGPROBS, asked_for, words_of, yes_of
 from monitor.judging.exchange import exchanges
 from monitor.judging.judge import JudgeReply, NotScored, Scored
 from monitor.judging.judgment import DimensionScore, FailureKind, JudgeIdentity, JudgeRequest, Usage
-from monitor.judging.prompt import PRESENTATION, Prompt, PromptLimits, ask_again, build_prompt, template_hash
+from monitor.judging.policy import Ability, Presentation, Price, Scoring
+from monitor.judging.probability import LEVELS, scored
+from monitor.judging.prompt import (
+    Prompt,
+    PromptLimits,
+    ask_again,
+    build_prompt,
+    build_questions,
+    template_hash,
+)
 from monitor.judging.references import Document, ReferenceSource
-from monitor.judging.reply import read_reply, reply_schema
+from monitor.judging.reply import read_reply
 from monitor.judging.rubric import Dimension, Rubric
 
 BACKEND = "openai"
-ResponseFormat = Literal["json_schema", "json_object", "none"]
-"""What the endpoint is able to; it is said, never guessed from a model's name."""
-REASKS_MAX = 2
-"""How often an unreadable reply is asked for again. One more would cost a call with each judge that cannot do it,
-one less would lose one judgment in 400 at 5 % malformed replies."""
-_WAIT_MAX_SECONDS = 20.0
-"""Between two attempts, where the endpoint names no time of its own."""
+REASKS_MAX = 4
+"""How often an unreadable reply is asked for again. At 5 % malformed replies one judgment in three million is lost;
+one less would lose one in 160,000, and a judge that cannot write the form at all costs five calls a judgment."""
+_R = TypeVar("_R")
+_WAIT_FIRST_SECONDS, _WAIT_MAX_SECONDS = 0.25, 20.0
+"""Between two attempts at most, doubling, where the endpoint names no time of its own."""
 
 
 class OpenAIJudge:
-    """Score with a model; one call for all dimensions, retried within a deadline."""
+    """Score with a model, in one call or several, retried within one deadline."""
 
     def __init__(
         self,
@@ -38,38 +48,58 @@ class OpenAIJudge:
         references: ReferenceSource,
         *,
         model: str,
-        api_key: str,
+        api_key: str = "",
         base_url: str | None = None,
+        endpoint: Endpoint | None = None,
         stage: str = "first",
         timeout_seconds: float = 15.0,
         deadline_seconds: float = 45.0,
-        max_attempts: int = 4,
+        max_attempts: int = 6,
         temperature: float | None = 0.0,
         max_tokens: int = 1500,
         max_tokens_field: str = "max_tokens",
-        response_format: ResponseFormat = "json_schema",
+        ability: Ability = Ability.JSON_SCHEMA,
+        presentation: Presentation = Presentation.ALL,
+        scoring: Scoring = Scoring.WRITTEN,
+        threshold: float = 0.5,
+        thresholds: Mapping[str, float] | None = None,
+        price: Price | None = None,
         limits: PromptLimits | None = None,
     ) -> None:
-        """Take the endpoint and its limits; nothing is connected before the first judgment."""
+        """Take the endpoint, shared or by its address, and the limits; nothing is connected before the first call."""
         self._rubric = rubric
         self._references = references
         self._limits = limits or PromptLimits()
         self._deadline_seconds = deadline_seconds
+        # A hanging attempt must leave time for two others.
+        self._timeout_seconds = min(timeout_seconds, deadline_seconds / 3)
         self._max_attempts = max_attempts
-        self._response_format = response_format
+        self._max_tokens = max_tokens
+        self._max_tokens_field = max_tokens_field
+        self._ability = ability
+        self._presentation = presentation
+        self._scoring = scoring
+        self._threshold = threshold
+        self._thresholds = dict(thresholds or {})
+        self._price = price
+        self._forms: dict[tuple[str, ...], dict[str, Any]] = {}
         self._body: dict[str, Any] = {"model": model, max_tokens_field: max_tokens}
         if temperature is not None:
             self._body["temperature"] = temperature
-        self._connect: Callable[[], AsyncOpenAI] = lambda: AsyncOpenAI(
-            api_key=api_key,
-            base_url=base_url,
-            timeout=timeout_seconds,
-            max_retries=0,  # ours honour the deadline and count the attempts
-            http_client=DefaultAioHttpClient(timeout=timeout_seconds),
+        self.endpoint = endpoint or Endpoint(
+            api_key=api_key, base_url=base_url, timeout_seconds=timeout_seconds
         )
-        self._client: AsyncOpenAI | None = None
-        # Everything that changes what the model is asked is in the version; what only bounds the wait is not.
-        asked = (self._body, response_format, self._limits.model_dump(), PRESENTATION, rubric.version)
+        # Everything that changes what the model is asked, or how its answer becomes a score, is in the version;
+        # what only bounds the wait is not.
+        asked: tuple[Any, ...] = (
+            self._body,
+            ability,
+            self._limits.model_dump(),
+            presentation,
+            rubric.version,
+        )
+        if scoring is Scoring.PROBABILITY:
+            asked = (*asked, scoring, threshold, sorted(self._thresholds.items()))
         parts = (stage, BACKEND, model, template_hash(), json.dumps(asked, sort_keys=True))
         version = hashlib.blake2b("\x1f".join(parts).encode(), digest_size=6).hexdigest()
         self._identity = JudgeIdentity(stage=stage, backend=BACKEND, version=version, model_asked=model)
@@ -90,121 +120,141 @@ class OpenAIJudge:
                 ),
                 usage=Usage(attempts=0),
             )
-        call = _Call(asyncio.get_running_loop().time)
+        call = Call(asyncio.get_running_loop().time, deadline_seconds=self._deadline_seconds)
         try:
-            async with asyncio.timeout(self._deadline_seconds):
+            async with asyncio.timeout(None) as call.clock:
                 documents = await self._documents(request)
-                prompt = build_prompt(request, dimensions, documents, self._limits)
-                reply = await self._attempts(prompt, dimensions, call)
+                reply = await self._asked(request, dimensions, documents, call)
         except TimeoutError:
             reason = f"no answer within {self._deadline_seconds:g} s and {call.attempts} attempt(s)"
             reply = NotScored(kind=FailureKind.TIMEOUT, reason=reason)
-        return call.with_usage(reply)
+        how = "probability" if self._scoring is Scoring.PROBABILITY else self._presentation
+        return call.closed(reply, request, presentation=how, price=self._price)
 
     async def close(self) -> None:
         """Close the connections; a later judgment would open new ones."""
-        client, self._client = self._client, None
-        if client is not None:
-            await client.close()
+        await self.endpoint.close()
 
     async def _documents(self, request: JudgeRequest) -> tuple[Document, ...]:
         turns = [request.turn] if request.turn else request.conversation.turns
         wanted = {reference.id: reference for turn in turns for reference in turn.references}
         return await self._references.find(tuple(wanted.values())) if wanted else ()
 
-    async def _attempts(self, prompt: Prompt, dimensions: tuple[Dimension, ...], call: "_Call") -> JudgeReply:
+    async def _asked(
+        self,
+        request: JudgeRequest,
+        dimensions: tuple[Dimension, ...],
+        documents: tuple[Document, ...],
+        call: Call,
+    ) -> JudgeReply:
+        if self._scoring is Scoring.PROBABILITY:
+            return await self._probable(request, dimensions, documents, call)
+        groups = (
+            (dimensions,)
+            if self._presentation is Presentation.ALL
+            else tuple((dimension,) for dimension in dimensions)
+        )
+        prompts = [build_prompt(request, group, documents, self._limits) for group in groups]
+        call.shown(prompts)
+        replies = await _all(
+            [self._written(prompt, group, call) for prompt, group in zip(prompts, groups, strict=True)]
+        )
+        failed = next((reply for reply in replies if isinstance(reply, NotScored)), None)
+        if failed is not None:
+            return failed
+        return Scored(
+            scores=tuple(score for reply in replies if isinstance(reply, Scored) for score in reply.scores)
+        )
+
+    async def _written(self, prompt: Prompt, dimensions: tuple[Dimension, ...], call: Call) -> JudgeReply:
+        asked = prompt
+        reasks = 0
+        names = tuple(dimension.name for dimension in dimensions)
+        form = self._forms.get(names)
+        if form is None:
+            form = self._forms[names] = asked_for(dimensions, self._ability)
+
+        async def attempt() -> JudgeReply:
+            nonlocal asked, reasks
+            response = await self._post(asked, self._body | form, self._max_tokens, call)
+            words = words_of(response, self._ability)
+            call.answered(prompt, response, words if isinstance(words, str) else "")
+            reply = read_reply(words, dimensions, sources=asked.sources) if isinstance(words, str) else words
+            if isinstance(reply, NotScored) and reply.kind is FailureKind.UNREADABLE and reasks < REASKS_MAX:
+                reasks += 1
+                asked = ask_again(prompt, reply.reason)
+                raise Retryable(reply.kind, reply.reason, wait_seconds=0.0)
+            return reply
+
+        return await self._retried(attempt, call)
+
+    async def _probable(
+        self,
+        request: JudgeRequest,
+        dimensions: tuple[Dimension, ...],
+        documents: tuple[Document, ...],
+        call: Call,
+    ) -> JudgeReply:
+        prompts = build_questions(request, dimensions, documents, self._limits)
+        call.shown(list(prompts.values()))
+        answers = await _all([self._yes(prompt, call) for prompt in prompts.values()])
+        found: dict[tuple[str, int], float] = {}
+        for key, answer in zip(prompts, answers, strict=True):
+            if isinstance(answer, NotScored):
+                return answer
+            found[key] = answer
+        return Scored(
+            scores=tuple(
+                scored(
+                    dimension.name,
+                    {level: found[dimension.name, level] for level in LEVELS},
+                    threshold=self._thresholds.get(dimension.name, self._threshold),
+                )
+                for dimension in dimensions
+            )
+        )
+
+    async def _yes(self, prompt: Prompt, call: Call) -> float | NotScored:
+        one_word = {self._max_tokens_field: 1, "logprobs": True, "top_logprobs": TOP_LOGPROBS}
+
+        async def attempt() -> float | NotScored:
+            response = await self._post(prompt, self._body | one_word, 1, call)
+            answer = yes_of(response)
+            call.answered(prompt, response, "" if isinstance(answer, NotScored) else f"{answer:.4f}")
+            return answer
+
+        return await self._retried(attempt, call)
+
+    async def _post(self, prompt: Prompt, body: dict[str, Any], answer_tokens: int, call: Call) -> Any:
+        return await self.endpoint.post(
+            body | {"messages": prompt.messages},
+            tokens=reckoned(prompt.characters, answer_tokens),
+            again=call.attempts > 0,
+            started=call.attempt,
+            timeout_seconds=self._timeout_seconds,
+        )
+
+    async def _retried(self, attempt: Callable[[], Awaitable[_R]], call: Call) -> _R | NotScored:
         retrying = AsyncRetrying(
-            stop=stop_any(stop_after_attempt(self._max_attempts), stop_before_delay(self._deadline_seconds)),
+            stop=lambda state: state.attempt_number >= self._max_attempts or call.would_be_late(state),
             wait=_WaitAsTold(),
             retry=lambda state: isinstance(_error(state), Retryable),
+            sleep=call.sleep,
             reraise=True,
         )
         try:
-            async for attempt in retrying:
-                with attempt:
-                    return await self._attempt(prompt, dimensions, call)
+            return await retrying(attempt)
         except Retryable as error:
             return NotScored(kind=error.kind, reason=error.reason)
-        raise AssertionError("tenacity ends with a result or an error")
-
-    async def _attempt(self, prompt: Prompt, dimensions: tuple[Dimension, ...], call: "_Call") -> JudgeReply:
-        call.attempts += 1
-        asked = ask_again(prompt, call.unreadable) if call.unreadable else prompt
-        body = self._body | {"messages": asked.messages} | self._format(dimensions)
-        try:
-            # cast_to=object: the SDK's errors and connections without the price of its models (PEERS.md).
-            response = await self._open().post("/chat/completions", cast_to=object, body=body)
-        except APIStatusError as error:
-            retryable = retryable_of(error)
-            if retryable is None:
-                return failure_of(error)
-            raise retryable from error
-        except Exception as error:
-            retryable = retryable_of(error)
-            if retryable is None:
-                raise
-            raise retryable from error
-        reply = _read(response, dimensions, asked.sources, call)
-        if isinstance(reply, NotScored) and reply.kind is FailureKind.UNREADABLE and call.reasks < REASKS_MAX:
-            call.reasks += 1
-            call.unreadable = reply.reason
-            raise Retryable(reply.kind, reply.reason, wait_seconds=0.0)
-        return reply
-
-    def _format(self, dimensions: tuple[Dimension, ...]) -> dict[str, Any]:
-        match self._response_format:
-            case "json_schema":
-                schema = {"name": "judgment", "strict": True, "schema": reply_schema(dimensions)}
-                return {"response_format": {"type": "json_schema", "json_schema": schema}}
-            case "json_object":
-                return {"response_format": {"type": "json_object"}}
-            case "none":
-                return {}
-
-    def _open(self) -> AsyncOpenAI:
-        if self._client is None:
-            self._client = self._connect()
-        return self._client
-
-
-class _Call:
-    """What one judgment has cost so far, over all its attempts."""
-
-    def __init__(self, now: Callable[[], float]) -> None:
-        self._now = now
-        self._started = now()
-        self.attempts = 0
-        self.prompt_tokens = 0
-        self.completion_tokens = 0
-        self.model_answered: str | None = None
-        self.reasks = 0
-        self.unreadable = ""
-        """Why the last reply that could not be read could not."""
-
-    def count(self, usage: Any) -> None:
-        if isinstance(usage, dict):
-            self.prompt_tokens += _whole(usage.get("prompt_tokens"))
-            self.completion_tokens += _whole(usage.get("completion_tokens"))
-
-    def with_usage(self, reply: JudgeReply) -> JudgeReply:
-        usage = Usage(
-            latency_seconds=self._now() - self._started,
-            prompt_tokens=self.prompt_tokens,
-            completion_tokens=self.completion_tokens,
-            attempts=self.attempts,
-        )
-        match reply:
-            case Scored():
-                return Scored(scores=reply.scores, model_answered=self.model_answered, usage=usage)
-            case NotScored():
-                return NotScored(kind=reply.kind, reason=reply.reason, usage=usage)
+        except Refused as error:
+            return error.failure
 
 
 class _WaitAsTold(wait_base):
     """As long as the endpoint says; else with jitter, so that workers do not come back all at once."""
 
     def __init__(self) -> None:
-        self._own = wait_random_exponential(multiplier=0.5, max=_WAIT_MAX_SECONDS)
+        self._own = wait_random_exponential(multiplier=_WAIT_FIRST_SECONDS, max=_WAIT_MAX_SECONDS)
 
     def __call__(self, retry_state: RetryCallState) -> float:
         own = self._own(retry_state)
@@ -219,42 +269,17 @@ def _error(state: RetryCallState) -> BaseException | None:
     return state.outcome.exception() if state.outcome else None
 
 
-def _read(
-    response: Any, dimensions: tuple[Dimension, ...], sources: dict[str, str], call: _Call
-) -> JudgeReply:
-    """Read the endpoint's envelope, of which nothing is certain; then the model's words in it."""
-    if not isinstance(response, dict):
-        raise Retryable(
-            FailureKind.UNAVAILABLE, "the endpoint answered 200 with something that is no JSON object"
-        )
-    call.count(response.get("usage"))
-    model = response.get("model")
-    call.model_answered = model if isinstance(model, str) else None
-    match response:
-        case {"choices": [{"message": dict(message), **choice}, *_]}:
-            return _read_choice(message, choice.get("finish_reason"), dimensions, sources)
-        case _:
-            raise Retryable(FailureKind.UNAVAILABLE, "the endpoint answered 200 without a choice")
+async def _all(calls: list[Awaitable[Any]]) -> list[Any]:
+    """Wait for all, side by side; one that raises ends the others."""
+    if len(calls) == 1:
+        return [await calls[0]]
 
+    async def one(call: Awaitable[Any]) -> Any:
+        return await call
 
-def _read_choice(
-    message: dict[str, Any], finish: Any, dimensions: tuple[Dimension, ...], sources: dict[str, str]
-) -> JudgeReply:
-    if finish == "length":
-        return NotScored(
-            kind=FailureKind.TRUNCATED,
-            reason="the reply was cut at judge.max_tokens; raise it, or judge with a terser model",
-        )
-    if finish == "content_filter":
-        return NotScored(
-            kind=FailureKind.CONTENT_FILTER, reason="the endpoint's content filter held the reply back"
-        )
-    if message.get("refusal"):
-        return NotScored(kind=FailureKind.REFUSED, reason="the model refused to judge")
-    content = message.get("content")
-    if not isinstance(content, str):
-        return NotScored(kind=FailureKind.UNREADABLE, reason="the reply has no text")
-    return read_reply(content, dimensions, sources=sources)
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(one(call)) for call in calls]
+    return [task.result() for task in tasks]
 
 
 def _has_answer(request: JudgeRequest) -> bool:
@@ -264,7 +289,3 @@ def _has_answer(request: JudgeRequest) -> bool:
         for exchange in exchanges(request.conversation)
         if wanted is None or exchange.turn.event_id == wanted
     )
-
-
-def _whole(value: Any) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0

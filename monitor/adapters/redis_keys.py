@@ -40,6 +40,10 @@ class Keys:
         """Return a key of the review items, all of them in one slot."""
         return ":".join((self.prefix, "{review}", *map(str, parts)))
 
+    def budget(self, *parts: object) -> str:
+        """Return a key of the budgets, all of them in one slot, so that a judgment's claims are one step."""
+        return ":".join((self.prefix, "{budget}", *map(str, parts)))
+
     def plain(self, *parts: object) -> str:
         """Return a key that stands alone."""
         return ":".join((self.prefix, *map(str, parts)))

@@ -3,6 +3,7 @@
 from typing import Protocol
 
 from monitor.intake.event import Value
+from monitor.judging.calibration import Calibrations, quoted
 
 UNCALIBRATED = "uncalibrated: nobody has compared this judge's scores with people's yet"
 
@@ -30,3 +31,18 @@ class Uncalibrated:
         """Say that nothing is known."""
         del judge_version, rubric_version
         return Agreement(dimension=dimension, calibrated=False, statement=UNCALIBRATED)
+
+
+class Calibrated:
+    """The port on calibrations: what people's labels say of a judge, or that there are none."""
+
+    def __init__(self, calibrations: Calibrations) -> None:
+        """Take where calibrations are kept."""
+        self._calibrations = calibrations
+
+    async def agreement(self, *, judge_version: str, rubric_version: str, dimension: str) -> Agreement:
+        """Return the words of the newest calibration."""
+        known = await self._calibrations.get(judge_version=judge_version, rubric_version=rubric_version)
+        calibrated = known is not None and known.of(dimension) is not None
+        statement = f"the judge {quoted(known, dimension)}"
+        return Agreement(dimension=dimension, calibrated=calibrated, statement=statement)

@@ -18,6 +18,7 @@ from monitor.alerting.silence import Silence
 from monitor.cli.context import load, sentences
 from monitor.cli.views import Views
 from monitor.detection.exception import GateException
+from monitor.judging.calibration import Calibration
 from monitor.policy import Policy
 from monitor.settings import Settings
 from monitor.windows.bucket import BucketCounts, Scope
@@ -59,6 +60,12 @@ class Looks(Views):
             return [(scope, buckets) for scope, buckets in found if buckets]
 
         return self._ask(read)
+
+    def calibration(self, judge_version: str, rubric_version: str) -> Calibration | None:
+        """Return what is kept of a judge's agreement with people."""
+        return self._ask(
+            lambda stores: stores.calibrations.get(judge_version=judge_version, rubric_version=rubric_version)
+        )
 
     def begins(self) -> tuple[datetime, ...]:
         """Return the starts of all kept buckets."""

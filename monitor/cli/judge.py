@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, TextIO
@@ -12,6 +12,7 @@ from monitor.intake.decode import Fault, Rejected, decode
 from monitor.intake.event import TurnEvent
 from monitor.intake.formats.openai_chat import Shape, events_of
 from monitor.intake.redaction import REGION, mask_event
+from monitor.judging.cascade import Unkept
 from monitor.judging.executor import Executor, ExecutorPolicy
 from monitor.judging.judge import Judge
 from monitor.judging.judgment import JudgeFailure, JudgeRequest, Judgment, Target
@@ -39,7 +40,7 @@ def judge_file(
     A line that is no conversation is named on `errors` with its number, and the rest is judged all the same.
     """
     policy = ExecutorPolicy(deadline_seconds=deadline_seconds, max_age=_MAX_AGE)
-    executor = Executor(judge, _Unkept(), rubric_version, policy)
+    executor = Executor(judge, Unkept(), rubric_version, policy)
 
     async def run() -> int:
         failed = 0
@@ -70,11 +71,17 @@ def read_conversations(
 
 
 async def judgments_of(
-    conversation: Conversation, *, executor: Executor, now: Callable[[], datetime]
+    conversation: Conversation,
+    *,
+    executor: Executor,
+    now: Callable[[], datetime],
+    kinds: Collection[TargetKind] = tuple(TargetKind),
 ) -> AsyncIterator[Judgment | JudgeFailure]:
     """Judge every answered turn, then the whole; a conversation without any answer has no judgment."""
     answered = [turn for turn in conversation.turns if turn.answer]
-    for turn in (*answered, *((None,) if answered else ())):
+    turns = answered if TargetKind.TURN in kinds else []
+    whole = (None,) if answered and TargetKind.CONVERSATION in kinds else ()
+    for turn in (*turns, *whole):
         last = turn or answered[-1]
         request = JudgeRequest(
             target=Target(
@@ -89,17 +96,6 @@ async def judgments_of(
             requested_at=now(),
         )
         yield await executor.record_of(request, now=now)
-
-
-class _Unkept:
-    """Answers that nobody keeps: a file is judged anew each time."""
-
-    async def get(self, judgment_id: str) -> Judgment | JudgeFailure | None:
-        del judgment_id
-        return None
-
-    async def put(self, record: Judgment | JudgeFailure) -> None:
-        del record
 
 
 def _conversation(line: str, start: datetime, region: str) -> Conversation | Rejected:

@@ -3,6 +3,7 @@
 import typer
 
 from monitor.cli import alert_acts, alerts, config, dead_letters, demo, review, routes, run, silences, topics
+from monitor.cli.calibrate import calibrate
 from monitor.cli.explain import explain
 from monitor.cli.forget import forget
 from monitor.cli.judge_command import judge
@@ -24,6 +25,7 @@ app.command()(run.sample)
 app.command()(demo.demo)
 app.command()(replay)
 app.command()(judge)
+app.command()(calibrate)
 app.command()(status)
 app.command()(windows)
 app.command()(explain)

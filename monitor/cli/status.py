@@ -14,6 +14,7 @@ from monitor.cli.asking import JsonOption, Looks, NameOption, broker, looking, m
 from monitor.funnel import OPEN as OPEN_OUTCOMES
 from monitor.funnel import Funnel
 from monitor.intake.event import Moment, Value
+from monitor.judging.calibration import UNCALIBRATED, Calibration
 from monitor.judging.judgment import JudgeIdentity
 from monitor.policy import ConfigError, Policy
 from monitor.settings import Settings
@@ -65,6 +66,8 @@ class Status(Value):
     kafka_fault: str | None
     judge: JudgeIdentity | None
     judge_fault: str | None
+    calibration: Calibration | None = None
+    """What people's labels said of this judge under this rubric; None for an uncalibrated judge."""
     series: int
     evaluated_through: Moment | None
     stream_time: Moment | None
@@ -100,6 +103,7 @@ def status_of(settings: Settings, policy: Policy, looks: Looks) -> Status:
         kafka_fault=kafka_fault,
         judge=judge,
         judge_fault=judge_fault,
+        calibration=looks.calibration(judge.version, policy.rubric.version) if judge else None,
         series=len(looks.scopes()),
         evaluated_through=looks.evaluated_through(),
         stream_time=looks.newest(),
@@ -161,10 +165,24 @@ def show(found: Status, console: Console) -> None:
         console.print(
             f"Judge: {one.backend}, model {one.model_asked}, stage {one.stage}, version {one.version}"
         )
+    _show_calibration(found, console)
     console.print(f"Windows: {found.series} series, evaluated through {moment(found.evaluated_through)}")
     if found.stream_time:
         console.print(f"Stream time: {moment(found.stream_time)}")
     _show_alerts(found, console)
+
+
+def _show_calibration(found: Status, console: Console) -> None:
+    if found.judge is None:
+        return
+    known = found.calibration
+    if known is None:
+        console.print(f"Calibration: the judge {UNCALIBRATED}")
+        return
+    told = f"{known.cases} cases, {known.raters} raters, {moment(known.calibrated_at)}"
+    console.print(f"Calibration: {told}")
+    for one in known.dimensions:
+        console.print(f"  {one.dimension}: {one.words}", soft_wrap=True)
 
 
 def _show_alerts(found: Status, console: Console) -> None:

@@ -13,6 +13,7 @@ from monitor.clock import ClockKind, ClockStore
 from monitor.conversations.store import ConversationStore
 from monitor.detection.gates import GatePolicy
 from monitor.hops.inbound import Burial, Inbound, Now, complaint
+from monitor.judging.cascade import speaks
 from monitor.judging.judgment import JUDGMENT_RECORD, Record
 from monitor.publishing import Publisher
 from monitor.review.item import ReviewQueue, items_of
@@ -79,14 +80,15 @@ class Aggregate:
         # First sightings stand before it, so that its evidence names the configuration that is new.
         if self._background.changes is not None:
             await self._background.changes.sight(sightings_of(records))
+        telling = [record for record in records if speaks(record)]
         await record_criticals(
             self._alerts,
-            records,
+            telling,
             policy=self._gates,
             now=self._moment(records),
             background=self._background,
         )
-        await self._review.add(items_of(records))
+        await self._review.add(items_of(telling))
         # Outcomes come last: an event that counts as judged is in its window.
         await self._conversations.settle(records)
 

@@ -3,18 +3,29 @@
 from pydantic import ValidationError
 
 from monitor.hops.inbound import Burial, Inbound, Now, complaint, marker
+from monitor.judging.cascade import Cascade, second_request
 from monitor.judging.executor import Executor
-from monitor.judging.judgment import JudgeFailure, JudgeRequest
+from monitor.judging.judgment import JudgeFailure, JudgeRequest, Judgment, Place, Record
 from monitor.publishing import Outgoing, Publisher
-from monitor.topics import ARCHIVE, DEAD_LETTERS, JUDGMENTS
+from monitor.topics import ARCHIVE, DEAD_LETTERS, JUDGE_REQUESTS, JUDGMENTS
 
 
 class JudgeHop:
     """The hop from judge requests to judgments."""
 
-    def __init__(self, *, executor: Executor, publisher: Publisher, prefix: str, now: Now) -> None:
-        """Take the executor, which never pays twice and never raises for a judge's sake."""
+    def __init__(
+        self,
+        *,
+        executor: Executor,
+        publisher: Publisher,
+        prefix: str,
+        now: Now,
+        cascade: Cascade | None = None,
+    ) -> None:
+        """Take the executor, which never pays twice and never raises for a judge's sake; or a cascade of several."""
         self._executor = executor
+        self._cascade = cascade
+        self._requests = prefix + JUDGE_REQUESTS
         self._publisher = publisher
         self._judgments = prefix + JUDGMENTS
         self._archive = prefix + ARCHIVE
@@ -29,20 +40,36 @@ class JudgeHop:
             reason = f"no judge request: {complaint(error)}"
             await self._burial.bury("judge", message, fault="invalid", reason=reason)
             return
-        record = await self._executor.record_of(request, now=self._now)
+        beside: tuple[Record, ...] = ()
+        if self._cascade is None:
+            record: Record = await self._executor.record_of(request, now=self._now)
+        else:
+            record, beside = await self._cascade.records_of(request, now=self._now)
         if isinstance(record, JudgeFailure):
             reason = f"{record.kind}: {record.reason}"
             await self._burial.bury("judge", message, fault=record.outcome, reason=reason)
-        conversation_id = request.target.conversation_id
-        value = record.model_dump_json().encode()
         partition = message.position.partition
+        sent = [out for one in (*beside, record) for out in self._out(one, partition)]
+        await self._publisher.publish([*sent, *self._next(request, record, partition)])
+
+    def _out(self, record: Record, partition: int) -> tuple[Outgoing, ...]:
+        conversation_id = record.target.conversation_id
+        value = record.model_dump_json().encode()
         archived = f"{conversation_id}/j/{record.judgment_id}".encode()
-        await self._publisher.publish(
-            [
-                Outgoing(self._judgments, conversation_id.encode(), value, partition),
-                Outgoing(self._archive, archived, value, partition),
-            ]
+        return (
+            Outgoing(self._judgments, conversation_id.encode(), value, partition),
+            Outgoing(self._archive, archived, value, partition),
         )
+
+    def _next(self, request: JudgeRequest, record: Record, partition: int) -> tuple[Outgoing, ...]:
+        """Ask the next stage of a cascade; asked twice, it answers once, by its judgment's id."""
+        phase = record.phase
+        first = phase is not None and phase.place is Place.FIRST and phase.asked
+        if not first or not isinstance(record, Judgment):
+            return ()
+        asked = second_request(request, record, now=self._now())
+        key = request.target.conversation_id.encode()
+        return (Outgoing(self._requests, key, asked.model_dump_json().encode(), partition),)
 
     async def pass_marker(self, message: Inbound) -> None:
         """Send a clock marker on; to be called when all before it on its partition is done."""

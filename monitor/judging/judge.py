@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Protocol
 from pydantic import Field
 
 from monitor.intake.event import Value
-from monitor.judging.judgment import DimensionScore, FailureKind, JudgeIdentity, JudgeRequest, Usage
+from monitor.judging.judgment import DimensionScore, FailureKind, JudgeIdentity, JudgeRequest, Trace, Usage
 
 
 class Scored(Value):
@@ -15,6 +15,7 @@ class Scored(Value):
     scores: Annotated[tuple[DimensionScore, ...], Field(min_length=1)]
     model_answered: str | None = None
     usage: Usage = Usage()
+    trace: Trace = Trace()
 
 
 class NotScored(Value):
@@ -24,6 +25,7 @@ class NotScored(Value):
     kind: FailureKind
     reason: str
     usage: Usage = Usage()
+    trace: Trace = Trace()
 
 
 JudgeReply = Scored | NotScored

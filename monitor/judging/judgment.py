@@ -8,7 +8,7 @@ from pydantic import Field, TypeAdapter, model_validator
 
 from monitor.conversations.conversation import Attributes, Conversation, Turn
 from monitor.intake.event import Moment, ServedBy, Value
-from monitor.judging.rubric import CRITICAL_MAX, SCORE_MAX, SCORE_MIN, TargetKind
+from monitor.judging.rubric import CRITICAL_MAX, PASS_MIN, SCORE_MAX, SCORE_MIN, TargetKind
 
 
 class Target(Value):
@@ -26,6 +26,34 @@ class Target(Value):
         return self
 
 
+class Place(StrEnum):
+    """Where a judgment stands in a cascade."""
+
+    RULES = "rules"
+    FIRST = "first"
+    SECOND = "second"
+
+
+class FirstScore(Value):
+    """What the first stage said of one dimension."""
+
+    dimension: str
+    score: int | None
+
+
+class Phase(Value):
+    """A judgment's place in a cascade, and the known chance with which the next stage is asked."""
+
+    place: Place
+    probability: float | None = None
+    """With which the second stage was to be asked; the same on the judgments of both stages."""
+    asked: bool = False
+    rule: str = ""
+    """Why: critical, disagreed, borderline, audit."""
+    first_scores: tuple[FirstScore, ...] = ()
+    """Carried by the second stage, so that a pair is known from one record."""
+
+
 class JudgeRequest(Value):
     """Everything that a judge and a window need to know; masked, self-contained, safe to repeat."""
 
@@ -38,6 +66,8 @@ class JudgeRequest(Value):
     observed_at: Moment
     """Event time of the target's last assistant turn; it chooses the bucket."""
     requested_at: Moment
+    phase: Phase | None = None
+    """Set where a stage of a cascade asks for the next one."""
 
     @property
     def turn(self) -> Turn | None:
@@ -69,11 +99,27 @@ class DimensionScore(Value):
     quotes: tuple[Quote, ...] = ()
     kind: str | None = None
     """What kind of failure, for grouping: `wrong_duration`, `forbidden_promise`, ..."""
+    flagged_critical: bool | None = None
+    """What the judge itself said of it; it decides nothing, and where it disagrees it is counted."""
+    probabilities: tuple[float, ...] = ()
+    """With `scoring: probability`: how probable it is that levels 2, 3, 4 and 5 are reached."""
 
     @property
     def critical(self) -> bool:
         """Tell whether the score alone is a critical failure."""
         return self.score is not None and self.score <= CRITICAL_MAX
+
+    @property
+    def confirmed(self) -> bool:
+        """Tell whether a failing score is backed by quotations that all stand where they are said to stand."""
+        if self.score is None or self.score >= PASS_MIN:
+            return True
+        return bool(self.quotes) and all(quote.verbatim for quote in self.quotes)
+
+    @property
+    def flag_disagrees(self) -> bool:
+        """Tell whether the judge's own flag contradicts its score."""
+        return self.flagged_critical is not None and self.flagged_critical != self.critical
 
 
 class JudgeIdentity(Value):
@@ -93,32 +139,39 @@ class Usage(Value):
     prompt_tokens: int = 0
     completion_tokens: int = 0
     attempts: int = 1
+    waited_seconds: float = 0.0
+    """Of the latency, how long it stood in line for the endpoint and for its Retry-After."""
+    cost: float | None = None
+    """In the currency of judge.prices; None where the model has no price there."""
 
 
-class _Record(Value):
-    judgment_id: str
-    target: Target
-    attributes: Attributes
-    served_by: ServedBy
-    event_ids: tuple[str, ...]
-    rate: float | None
-    observed_at: Moment
-    judged_at: Moment
-    rubric_version: str
-    judge: JudgeIdentity
-    usage: Usage = Usage()
+class DocumentVersion(Value):
+    """Which version of a document a judgment was made by; without a version none was found."""
+
+    id: str
+    version: str | None = None
+    digest: str = ""
+    """Hash of the text that was in force, whatever the version is called."""
+    retrieved: str | None = None
+    """The version that the assistant had retrieved, where the event says so."""
+    missing: str | None = None
+    """Why there is no text."""
+    cut: bool = False
+    """Only the passages that matter to the turn were shown."""
 
 
-class Judgment(_Record):
-    """All dimensions of one target; a dimension that is missing abstained."""
+class Trace(Value):
+    """How a judgment came about, for whoever doubts it."""
 
-    outcome: Literal["judged"] = "judged"
-    scores: Annotated[tuple[DimensionScore, ...], Field(min_length=1)]
-
-    @property
-    def critical_scores(self) -> tuple[DimensionScore, ...]:
-        """Return the scores that are critical failures, computed from the scores alone."""
-        return tuple(score for score in self.scores if score.critical)
+    presentation: str = ""
+    prompt_hash: str = ""
+    """Of what was sent; equal hashes are equal questions."""
+    cut_turns: int = 0
+    cut_characters: int = 0
+    references: tuple[DocumentVersion, ...] = ()
+    """What the judge was not shown, since it was too long."""
+    replies: tuple[str, ...] = ()
+    """The last reply to each question as it came, masked and bounded."""
 
 
 class FailureKind(StrEnum):
@@ -133,7 +186,46 @@ class FailureKind(StrEnum):
     CONTENT_FILTER = "content_filter"
     UNREADABLE = "unreadable"
     EXPIRED = "expired"
+    OWN_TRAFFIC = "own_traffic"
+    """The monitor's own calls came back to it as traffic; judging them would never end."""
+    BUDGET = "budget"
     BUG = "bug"
+
+
+class _Record(Value):
+    judgment_id: str
+    target: Target
+    attributes: Attributes
+    served_by: ServedBy
+    event_ids: tuple[str, ...]
+    rate: float | None
+    observed_at: Moment
+    judged_at: Moment
+    rubric_version: str
+    judge: JudgeIdentity
+    usage: Usage = Usage()
+    trace: Trace = Trace()
+    phase: Phase | None = None
+    """None where one judge judges alone."""
+
+
+class Judgment(_Record):
+    """All dimensions of one target; a dimension that is missing abstained."""
+
+    outcome: Literal["judged"] = "judged"
+    instead_of: FailureKind | None = None
+    """Why the first judge gave none, where its fallback did."""
+    scores: Annotated[tuple[DimensionScore, ...], Field(min_length=1)]
+
+    @property
+    def critical_scores(self) -> tuple[DimensionScore, ...]:
+        """Return the scores that are critical failures, computed from the scores alone."""
+        return tuple(score for score in self.scores if score.critical)
+
+    @property
+    def unconfirmed(self) -> tuple[str, ...]:
+        """Name the dimensions whose failing score no quotation backs."""
+        return tuple(score.dimension for score in self.scores if not score.confirmed)
 
 
 class JudgeFailure(_Record):

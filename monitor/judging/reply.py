@@ -71,8 +71,9 @@ def _dimension_schema(dimension: Dimension) -> dict[str, Any]:
             "quotes": {"type": "array", "items": quote},
             "kind": {"type": ["string", "null"], "enum": [*KINDS, None]},
             "score": level,
+            "critical": {"type": "boolean"},
         },
-        "required": ["reason", "quotes", "kind", "score"],
+        "required": ["reason", "quotes", "kind", "score", "critical"],
         "additionalProperties": False,
     }
 
@@ -138,6 +139,7 @@ def _score(dimension: Dimension, given: Any, sources: dict[str, str]) -> Dimensi
         reason=reason.strip()[:REASON_MAX],
         quotes=_quotes(name, given.get("quotes"), sources),
         kind=_kind(name, given.get("kind")),
+        flagged_critical=_flag(name, given.get("critical")),
     )
 
 
@@ -167,6 +169,12 @@ def _kind(name: str, given: Any) -> str | None:
     return str(given)
 
 
+def _flag(name: str, given: Any) -> bool | None:
+    if given is None or isinstance(given, bool):
+        return given
+    raise _UnreadableError(f"{name}: critical is {_name(given)}, not true or false")
+
+
 def _quotes(name: str, given: Any, sources: dict[str, str]) -> tuple[Quote, ...]:
     if given is None:
         return ()
@@ -177,11 +185,16 @@ def _quotes(name: str, given: Any, sources: dict[str, str]) -> tuple[Quote, ...]
         match quote:
             case {"text": str(text), "source": str(source)} if source in _SOURCES:
                 if text.strip():
-                    verbatim = text in sources.get(source, "")
+                    verbatim = _spaced(text) in _spaced(sources.get(source, ""))
                     found.append(Quote.model_validate({"text": text, "source": source, "verbatim": verbatim}))
             case _:
                 raise _UnreadableError(f"{name}: a quote without its text or source")
     return tuple(found)
+
+
+def _spaced(text: str) -> str:
+    # Line breaks are shown indented, so only the words are compared.
+    return " ".join(text.split())
 
 
 def _name(value: Any) -> str:

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 from monitor.conversations.conversation import UNKNOWN, Attributes
 from monitor.intake.event import Environment, ServedBy, Value
-from monitor.judging.judgment import JudgeFailure, Judgment, Target
+from monitor.judging.judgment import JudgeFailure, Judgment, Place, Target
 from monitor.judging.rubric import TargetKind
 from monitor.windows.policy import SegmentKey, WindowPolicy
 
@@ -17,6 +17,8 @@ OVERALL = "*"
 """The segment that holds everything."""
 CRITICAL = "critical"
 """The pseudo-dimension of whole units: `0` nothing critical, `1` critical in any dimension, or failed."""
+PAIR = "pair+"
+"""Begins the pseudo-dimension of units that two stages of a cascade judged: `4>2@0.05`, cheap, expensive, chance."""
 ABSTAINED = "a"
 FAILED = "f"
 CRITICAL_YES, CRITICAL_NO = "1", "0"
@@ -137,7 +139,7 @@ def rank(record: Judgment | JudgeFailure) -> int:
 
 def is_unit(cell: Cell) -> bool:
     """Tell whether a cell counts (conversation, dimension) pairs that were judged, once each."""
-    return cell.segment == OVERALL and cell.dimension != CRITICAL
+    return cell.segment == OVERALL and cell.dimension != CRITICAL and not cell.dimension.startswith(PAIR)
 
 
 def is_late(bucket: datetime, *, now: datetime, policy: WindowPolicy) -> bool:
@@ -176,4 +178,18 @@ def _marks(record: Judgment | JudgeFailure) -> tuple[tuple[str, str], ...]:
     scores = {
         score.dimension: ABSTAINED if score.score is None else str(score.score) for score in record.scores
     }
-    return (*scores.items(), (CRITICAL, CRITICAL_YES if record.critical_scores else CRITICAL_NO))
+    critical = (CRITICAL, CRITICAL_YES if record.critical_scores else CRITICAL_NO)
+    return (*scores.items(), critical, *_pairs(record))
+
+
+def _pairs(record: Judgment) -> tuple[tuple[str, str], ...]:
+    """Return what both stages said of each dimension, for the two-phase estimate."""
+    phase = record.phase
+    if phase is None or phase.place is not Place.SECOND or not phase.probability:
+        return ()
+    first = {one.dimension: one.score for one in phase.first_scores}
+    return tuple(
+        (PAIR + score.dimension, f"{first[score.dimension]}>{score.score}@{phase.probability:.6g}")
+        for score in record.scores
+        if score.score is not None and first.get(score.dimension) is not None
+    )

@@ -15,6 +15,7 @@ from monitor.windows.bucket import (
     CRITICAL_YES,
     FAILED,
     OVERALL,
+    PAIR,
     BucketCounts,
     Cell,
 )
@@ -97,6 +98,8 @@ def all_stats(counts: BucketCounts) -> dict[tuple[str, str], WindowStats]:
     """Return the figures of every (dimension, segment) that the counts know."""
     series: dict[tuple[str, str], dict[tuple[str, str], int]] = defaultdict(lambda: defaultdict(int))
     for (dimension, segment, _, mark, rate), count in counts.items():
+        if dimension.startswith(PAIR):
+            continue
         series[dimension, segment][mark, rate] += count
     units = {segment: _units(classes) for (name, segment), classes in series.items() if name == CRITICAL}
     return {

@@ -60,7 +60,13 @@ def busy(kafka: ApacheKafka, folder: Path, namespace: str, *, seed: int) -> Iter
                 namespace,
                 clock={"kind": "wall", "tick_seconds": 0.5},
                 conversations={"idle_seconds": 8, "end_grace_seconds": 1},
-                judge={"backend": "llm", "model": "stub", "base_url": judge.url, "timeout_seconds": 5.0},
+                judge={
+                    "backend": "llm",
+                    "model": "stub",
+                    "base_url": judge.url,
+                    "probe": False,
+                    "timeout_seconds": 5.0,
+                },
             )
         )
         for name, command in WORKERS.items():

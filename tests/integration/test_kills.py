@@ -81,7 +81,13 @@ def slow_judgments(apache_kafka: ApacheKafka, folder: Path) -> Iterator[SlowJudg
             "slow",
             topics={"partitions": len(PLACES)},
             clock={"kind": "wall", "tick_seconds": 0.1},
-            judge={"backend": "llm", "model": "stub", "base_url": judge.url, "timeout_seconds": 15.0},
+            judge={
+                "backend": "llm",
+                "model": "stub",
+                "base_url": judge.url,
+                "probe": False,
+                "timeout_seconds": 15.0,
+            },
         )
         with house_of_three as house:
             yield _killed_with_slow_judgments(house, judge)

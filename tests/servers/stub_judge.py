@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import json
+import re
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -16,16 +17,28 @@ FAULTS = (
 )  # fmt: skip
 
 
+ITEM = re.compile(r"ITEM-(\w+)")
+"""A prompt with it has a known answer, the same on every dimension."""
+
+
 class StubJudge:
     """Answers each request with the scores that its schema asks for, or with a fault."""
 
     def __init__(
-        self, faults: Mapping[str, float] | None = None, *, only_first: bool = False, seed: int = 0
+        self,
+        faults: Mapping[str, float] | None = None,
+        *,
+        only_first: bool = False,
+        seed: int = 0,
+        keeps_requests: bool = True,
+        latency_seconds: float = 0.0,
     ) -> None:
         self.faults = dict(faults or {})
         self.only_first = only_first
         """A fault comes on the first attempt for a prompt only, so that a retry is answered."""
         self.seed = seed
+        self._keeps_requests = keeps_requests
+        self._latency_seconds = latency_seconds
         self.requests: list[dict[str, Any]] = []
         self.headers: list[Mapping[str, str]] = []
         self.drawn: Counter[str] = Counter()
@@ -34,7 +47,8 @@ class StubJudge:
 
     def score(self, prompt: str, name: str) -> int:
         """Return the score that a dimension gets for a prompt."""
-        return 1 + _hash(prompt, name) % 5
+        item = ITEM.search(prompt)
+        return 1 + (_hash(item[1], "score") if item else _hash(prompt, name)) % 5
 
     def _fault(self, key: str) -> str | None:
         attempt = self._attempts[key]
@@ -50,11 +64,14 @@ class StubJudge:
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
-        self.requests.append(body)
-        self.headers.append(request.headers)
+        if self._keeps_requests:
+            self.requests.append(body)
+            self.headers.append(request.headers)
         key = body["messages"][1]["content"]
         fault = self._fault(key)
         self.drawn[fault or "ok"] += 1
+        if self._latency_seconds:
+            await asyncio.sleep(self._latency_seconds)
         early = await self._before(fault, request)
         return early if early is not None else web.json_response(self._answer(fault, body, key))
 

@@ -7,10 +7,15 @@ from typing import Any
 
 import pytest
 
+from monitor.adapters.memory_calibrations import MemoryCalibrations
 from monitor.adapters.redis_functions import StoreUnavailable
+from monitor.alerting.agreement import Calibrated
 from monitor.alerting.alert import Alert, AlertState
+from monitor.alerting.gathering import Background
+from monitor.alerting.render import as_text
 from monitor.clock import ClockKind
 from monitor.pipeline import Pipeline
+from monitor.review.calibrate import Labels, calibration_of, report_on
 from tests.events import HOUR, MINUTE, NOON
 from tests.judgments import a_judgment
 from tests.world import IDENTITY, World
@@ -192,3 +197,33 @@ async def test_a_boundary_that_is_evaluated_again_after_a_kill_writes_nothing_tw
     assert len(killed) == 4 * HOURS - 1
     assert await told(world) == await told(alone)
     assert await alerts(world) == await alerts(alone)
+
+
+@pytest.mark.parametrize("calibrated", [True, False])
+async def test_an_alert_says_how_far_its_judge_can_be_trusted(calibrated: bool) -> None:
+    """Whoever is woken decides by it; a judge that nobody compared with people must not look like one."""
+    world = await a_bad_afternoon(World(clock=ClockKind.WALL))
+    known = MemoryCalibrations()
+    if calibrated:
+        labelled = [Labels(case=f"c{n}", labels={"a": {"safety": 5}}) for n in range(50)]
+        records = {
+            one.case: a_judgment(
+                one.case, scores={"safety": 5 if n < 43 else 3}, judge_version=IDENTITY.version
+            )
+            for n, one in enumerate(labelled)
+        }
+        await known.put(calibration_of(report_on(labelled, records), records["c0"], at=NOON))
+    pipeline = Pipeline(
+        replace(world.ports, background=Background(agreement=Calibrated(known))), world.policy, world.sender
+    )
+    world.now = NOON + QUARTER
+    while world.now <= NOON + 3 * HOUR:
+        await pipeline.evaluate()
+        world.now += QUARTER
+
+    entries = await world.alerts.outbox(1000)
+    texts = [as_text(e.notification) for e in entries if e.notification.alert.labels["dimension"] == "safety"]
+
+    assert texts
+    wanted = "agrees with people on 86 % (74-93 %, n=50)" if calibrated else "is uncalibrated"
+    assert all(wanted in text for text in texts)

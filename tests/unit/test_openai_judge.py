@@ -11,6 +11,7 @@ import pytest
 from monitor.adapters.openai_judge import OpenAIJudge
 from monitor.judging.judge import JudgeReply, NotScored, Scored
 from monitor.judging.judgment import FailureKind, JudgeRequest
+from monitor.judging.policy import Ability
 from tests.conversations import Shelf, a_conversation, a_request, assistant, the_rubric, user
 from tests.servers.stub_judge import StubJudge, serving
 
@@ -245,7 +246,7 @@ def test_what_changes_the_question_changes_the_version() -> None:
         {"temperature": 1.0},
         {"max_tokens": 9},
         {"stage": "second"},
-        {"response_format": "none"},
+        {"ability": Ability.TEXT},
     ]
     waited = [
         {"timeout_seconds": 1.0},

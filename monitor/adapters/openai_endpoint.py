@@ -1,0 +1,136 @@
+"""One OpenAI-compatible endpoint: a body in, its answer out, or a failure that says whether to try again.
+
+All judges of a process that ask one address share one of these: one client, one limiter, one breaker.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from openai import APIStatusError, AsyncOpenAI, DefaultAioHttpClient
+
+from monitor.adapters.endpoint_gate import EndpointGate
+from monitor.adapters.openai_failures import Refused, Retryable, failure_of, retryable_of
+from monitor.judging.breaker import BreakerPolicy
+from monitor.judging.judgment import FailureKind
+from monitor.judging.limiter import Answer, LimiterPolicy
+
+TOKENS_A_CHARACTER = 0.3
+"""What a prompt is reckoned at before the endpoint says it; the difference is settled afterwards."""
+
+
+class Endpoint:
+    """Where a model answers."""
+
+    def __init__(
+        self,
+        *,
+        api_key: str,
+        base_url: str | None = None,
+        timeout_seconds: float = 15.0,
+        limits: LimiterPolicy | None = None,
+        breaker: BreakerPolicy | None = None,
+    ) -> None:
+        """Take the address; nothing is connected before the first call."""
+        self.gate = EndpointGate(limits, breaker)
+        self._timeout_seconds = timeout_seconds
+        self._connect: Callable[[], AsyncOpenAI] = lambda: AsyncOpenAI(
+            api_key=api_key,
+            base_url=base_url,
+            timeout=timeout_seconds,
+            max_retries=0,  # ours honour the deadline and count the attempts
+            http_client=DefaultAioHttpClient(timeout=timeout_seconds),
+        )
+        self._client: AsyncOpenAI | None = None
+
+    async def post(
+        self,
+        body: dict[str, Any],
+        *,
+        tokens: int,
+        again: bool = False,
+        started: Callable[[float], None] = lambda _: None,
+        timeout_seconds: float | None = None,
+    ) -> Any:
+        """Make one call when it is its turn; raises Retryable or Refused, and holds no slot after that.
+
+        `again` goes ahead in line; `started` is told for how long it stood there.
+        """
+        loop = asyncio.get_running_loop()
+        asked_at = loop.time()
+        ticket = await self.gate.enter(tokens, again=again)
+        answer, ok, wait = Answer.UNKNOWN, None, None
+        used: int | None = None
+        try:
+            started(loop.time() - asked_at)
+            response = await self._call(body, timeout_seconds or self._timeout_seconds)
+            answer, ok = Answer.TAKEN, True
+            used = _total(response)
+        except Retryable as error:
+            answer = Answer.REFUSED if error.kind is FailureKind.RATE_LIMITED else Answer.UNKNOWN
+            # A 429 comes from an endpoint that is there.
+            ok = error.kind is FailureKind.RATE_LIMITED
+            wait = error.wait_seconds
+            raise
+        except Refused:
+            answer, ok = Answer.TAKEN, True
+            raise
+        finally:
+            self.gate.leave(ticket, answer, ok=ok, wait_seconds=wait, tokens=used)
+        return response
+
+    async def close(self) -> None:
+        """Close the connections; a later call would open new ones."""
+        self.gate.close()
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+
+    async def _call(self, body: dict[str, Any], timeout_seconds: float) -> Any:
+        client = self._open()
+        try:
+            # The client's own timeout is one a read: a reply that drips would never end.
+            async with asyncio.timeout(timeout_seconds):
+                # The SDK's errors and connections without the price of its models: a fifth of create() goes into
+                # its arguments, another into copying and writing the body (PEERS.md).
+                content = msgspec.json.encode(body)
+                response = await client.post("/chat/completions", cast_to=object, content=content)
+        except TimeoutError as error:
+            raise Retryable(FailureKind.TIMEOUT, "the endpoint did not answer in time") from error
+        except APIStatusError as error:
+            retryable = retryable_of(error)
+            if retryable is None:
+                raise Refused(failure_of(error), status=error.status_code) from error
+            raise retryable from error
+        except Exception as error:
+            retryable = retryable_of(error)
+            if retryable is None:
+                raise
+            raise retryable from error
+        match response:
+            case {"choices": [{"message": dict()}, *_]}:
+                return response
+            case dict():
+                raise Retryable(FailureKind.UNAVAILABLE, "the endpoint answered 200 without a choice")
+            case _:
+                reason = "the endpoint answered 200 with something that is no JSON object"
+                raise Retryable(FailureKind.UNAVAILABLE, reason)
+
+    def _open(self) -> AsyncOpenAI:
+        if self._client is None:
+            self._client = self._connect()
+        return self._client
+
+
+def reckoned(characters: int, answer_tokens: int) -> int:
+    """Return about how many tokens a call will take."""
+    return int(characters * TOKENS_A_CHARACTER) + answer_tokens
+
+
+def _total(response: Any) -> int | None:
+    match response:
+        case {"usage": {"prompt_tokens": int(prompt), "completion_tokens": int(completion)}}:
+            return prompt + completion
+        case _:
+            return None

@@ -1,0 +1,88 @@
+"""Whether a judgment may be paid for: a request in, granted with its share or refused; settled when it is answered."""
+
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import NamedTuple
+
+from monitor.judging.budget import (
+    Claim,
+    Importance,
+    Purse,
+    claims_of,
+    difference,
+    importance_of,
+    is_kept,
+    money_of,
+    reckoned_tokens,
+    share_kept,
+)
+from monitor.judging.judge import NotScored
+from monitor.judging.judgment import FailureKind, JudgeRequest, Usage
+from monitor.judging.policy import BudgetSection, Price
+
+RULES_TOKENS = 2000
+"""What the rules of a prompt and the rubric take, reckoned on the safe side; settled afterwards."""
+
+
+class Granted(NamedTuple):
+    """What was decided, and what is to be settled."""
+
+    refused: NotScored | None = None
+    share: float = 1.0
+    claims: tuple[Claim, ...] = ()
+
+
+class Allowance:
+    """One budget for all workers."""
+
+    def __init__(
+        self,
+        purse: Purse,
+        budget: BudgetSection,
+        *,
+        price: Price | None = None,
+        answer_tokens: int = 500,
+        calls: int = 1,
+        suspects: Callable[[JudgeRequest], Awaitable[bool]] | None = None,
+    ) -> None:
+        """Take the purse and the limits; `suspects` asks the rules, and only when the budget nears its end."""
+        self._purse = purse
+        self._budget = budget
+        self._price = price
+        self._answer_tokens = answer_tokens
+        self._calls = calls
+        self._suspects = suspects
+
+    async def ask(
+        self, request: JudgeRequest, judgment_id: str, *, now: datetime, audit: bool = False
+    ) -> Granted:
+        """Reserve what a judgment may cost, or say why it is not judged."""
+        tokens = reckoned_tokens(request, fixed=RULES_TOKENS + self._answer_tokens, calls=self._calls)
+        money = money_of(tokens, answer_tokens=self._answer_tokens * self._calls, price=self._price)
+        tenant = request.conversation.attributes.tenant
+        claims = claims_of(self._budget, tenant=tenant, tokens=tokens, money=money, now=now)
+        reserved = await self._purse.reserve(claims)
+        if not reserved.granted:
+            return Granted(_refused("judge.budget is used up"))
+        if reserved.fill < self._budget.thin_from:
+            return Granted(claims=claims)
+        importance = await self._importance(request, audit=audit)
+        share = share_kept(importance, reserved.fill, thin_from=self._budget.thin_from)
+        if is_kept(judgment_id, share):
+            return Granted(share=share, claims=claims)
+        await self._purse.settle(difference(claims, None))
+        return Granted(_refused(f"judge.budget is {reserved.fill:.0%} used; {importance} is thinned out"))
+
+    async def settle(self, granted: Granted, usage: Usage) -> None:
+        """Put what it cost in the place of what was reserved."""
+        await self._purse.settle(difference(granted.claims, usage))
+
+    async def _importance(self, request: JudgeRequest, *, audit: bool) -> Importance:
+        if audit:
+            return Importance.AUDIT
+        suspected = self._suspects is not None and await self._suspects(request)
+        return importance_of(request, suspected=suspected)
+
+
+def _refused(reason: str) -> NotScored:
+    return NotScored(kind=FailureKind.BUDGET, reason=reason)
