@@ -13,6 +13,7 @@ from rich.live import Live
 
 from agents.supervisor import Deployment, ProcessFailed
 from monitor.adapters.kafka_admin import KafkaAdmin
+from monitor.adapters.kafka_sender import KafkaSender
 from monitor.alerting.alert import Alert, AlertState
 from monitor.alerting.receiver import Notification
 from monitor.alerting.render import as_text, title
@@ -21,14 +22,15 @@ from monitor.cli.demo_screen import Look, screen
 from monitor.cli.replaying import Replayed, run_on
 from monitor.cli.views import Views
 from monitor.clock import ClockKind
-from monitor.demo.traffic import DAYS, RELEASE, START, traffic
+from monitor.demo.traffic import DAYS, RELEASE, START, release, traffic
 from monitor.detection.finding import FindingKind
 from monitor.funnel import Funnel
 from monitor.judging.judgment import JUDGMENT_RECORD, Judgment
 from monitor.judging.rubric import TargetKind
 from monitor.policy import load_policy
+from monitor.publishing import Outgoing
 from monitor.settings import load_settings
-from monitor.topics import ALERTS, JUDGMENTS
+from monitor.topics import ALERTS, CHANGE_EVENTS, JUDGMENTS
 
 TRAFFIC_SECONDS = 40.0
 """How long the eight days take; a slower machine takes the time it needs."""
@@ -69,6 +71,7 @@ def demo() -> None:
 
 def _run(console: Console, deployment: Deployment) -> int:
     with closing(Views(deployment.settings, deployment.policy)) as views:
+        _announce(deployment)
         replayed = _replay(console, deployment, views)
         notifications, units = _from_topics(deployment)
         fired = _in_order_of_firing(views.alerts())
@@ -81,6 +84,14 @@ def _run(console: Console, deployment: Deployment) -> int:
         f"{len(fired)} alerts, {replayed.lost} lost, {double} double-counted\n"
     )
     return 0 if _as_it_should_be(fired) and replayed.lost == double == 0 else 1
+
+
+def _announce(deployment: Deployment) -> None:
+    """Say what will be released, as a deployment pipeline does; the alert must name it."""
+    event = release()
+    topic = deployment.settings.topic_prefix + CHANGE_EVENTS
+    message = Outgoing(topic, event.event_id.encode(), event.model_dump_json().encode())
+    KafkaSender(deployment.settings).send([message])
 
 
 def _replay(console: Console, deployment: Deployment, views: Views) -> Replayed:
@@ -153,7 +164,15 @@ def _tell(console: Console, fired: Sequence[Alert], notifications: Sequence[Noti
 
 def _as_it_should_be(fired: Sequence[Alert]) -> bool:
     detected = [alert for alert in fired if alert.kind is not FindingKind.CRITICAL]
-    return bool(detected) and all(alert.firings[0] > RELEASE for alert in detected)
+    return (
+        bool(detected)
+        and all(alert.firings[0] > RELEASE for alert in detected)
+        and all(_names_the_release(alert) for alert in detected)
+    )
+
+
+def _names_the_release(alert: Alert) -> bool:
+    return alert.evidence is not None and release() in alert.evidence.happened
 
 
 def _from_topics(deployment: Deployment) -> tuple[list[Notification], int]:

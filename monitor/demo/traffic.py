@@ -9,6 +9,7 @@ from typing import Any
 import xxhash
 
 from monitor.intake.decode import Rejected
+from monitor.intake.event import ChangeEvent, ChangeKind, ServedBy
 from monitor.intake.formats.openai_chat import Shape, events_of
 
 START = datetime(2026, 3, 2, tzinfo=UTC)
@@ -18,6 +19,7 @@ CONVERSATIONS = 4000
 RELEASE = START + timedelta(days=6, hours=9)
 """Day seven, in the morning."""
 PROMPT_BEFORE, PROMPT_AFTER = "3f9c21aa", "b70e44d1"
+COMMIT_BEFORE, COMMIT_AFTER = "a93c5f2", "e41d0b7"
 BROKEN_INTENTS = ("returns", "warranty")
 BROKEN_SHARE = 0.7
 """Share of conversations of the broken intents in which the new prompt promises what the policy forbids."""
@@ -51,6 +53,18 @@ def traffic(count: int = CONVERSATIONS) -> list[tuple[datetime, Mapping[str, Any
     for number, raw in enumerate(_NOT_EVENTS):
         timed.append((START + timedelta(days=number + 1, hours=12), raw))
     return sorted(timed, key=lambda one: one[0])
+
+
+def release() -> ChangeEvent:
+    """Return what the shop's deployment announces of the release that breaks two intents."""
+    return ChangeEvent(
+        event_id="release-7",
+        kind=ChangeKind.DEPLOY,
+        occurred_at=RELEASE,
+        title="shorter answers, release 7",
+        assistant="shop",
+        served_by=ServedBy(prompt_hash=PROMPT_AFTER, git_commit=COMMIT_AFTER),
+    )
 
 
 def _chance(*parts: object) -> float:
@@ -89,7 +103,7 @@ def _conversation(
             "model_answered": "shop-large-2",
             "prompt_hash": PROMPT_AFTER if released else PROMPT_BEFORE,
             "retrieval_version": "2026-02-27",
-            "git_commit": "e41d0b7" if released else "a93c5f2",
+            "git_commit": COMMIT_AFTER if released else COMMIT_BEFORE,
         },
     }
     events = events_of(record, shape=Shape.TURNS, start=begun)
