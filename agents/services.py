@@ -19,6 +19,7 @@ from monitor.adapters.redis_budget import RedisPurse
 from monitor.adapters.redis_calibrations import RedisCalibrations
 from monitor.adapters.redis_clock import RedisClock
 from monitor.adapters.redis_conversations import RedisConversations
+from monitor.adapters.redis_health import RedisHealth
 from monitor.adapters.redis_keys import Keys
 from monitor.adapters.redis_review import RedisReview
 from monitor.adapters.redis_sampling import RedisSampling
@@ -47,12 +48,21 @@ class Stores:
     review: RedisReview
     answers: RedisAnswers
     calibrations: RedisCalibrations
+    health: RedisHealth
     clock: RedisClock
     purse: RedisPurse
 
     async def start(self) -> None:
         """Load the server-side functions; raises StoreUnavailable."""
-        for store in (self.conversations, self.windows, self.alerts, self.review, self.clock, self.purse):
+        for store in (
+            self.conversations,
+            self.windows,
+            self.alerts,
+            self.review,
+            self.clock,
+            self.purse,
+            self.health,
+        ):
             await store.start()
 
     async def close(self) -> None:
@@ -97,6 +107,7 @@ def build_stores(settings: Settings, policy: Policy) -> Stores:
         review=RedisReview(client, keys),
         answers=RedisAnswers(client, keys, keep_days=policy.monitor.conversations.keep_records_days),
         calibrations=RedisCalibrations(client, keys),
+        health=RedisHealth(client, keys),
         clock=RedisClock(client, keys, partitions=policy.monitor.topics.partitions),
         purse=RedisPurse(client, keys),
     )

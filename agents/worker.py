@@ -65,6 +65,7 @@ def build_stage(
         receivers=receivers,
         now=services.now,
         calibrations=services.stores.calibrations,
+        health=services.stores.health,
     )
     publisher = MeteredPublisher(FaustPublisher(app), metrics, stage=name, dead_letters=prefix + DEAD_LETTERS)
     pipeline = Pipeline(ports, policy, publisher, prefix=prefix)

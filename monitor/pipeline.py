@@ -30,6 +30,7 @@ from monitor.intake.intents import IntentClassifier
 from monitor.judging.calibration import Calibrations
 from monitor.judging.cascade import Cascade
 from monitor.judging.executor import Executor
+from monitor.judging.health import HealthStore
 from monitor.judging.judgment import Record
 from monitor.policy import Policy
 from monitor.publishing import Publisher
@@ -51,6 +52,7 @@ class Ports:
     receivers: Mapping[str, Receiver]
     now: Now
     calibrations: Calibrations | None = None
+    health: HealthStore | None = None
     cascade: Cascade | None = None
     """Several judges in stages, in the executor's place; None for one judge."""
 
@@ -92,6 +94,7 @@ class Pipeline:
             prefix=prefix,
             now=ports.now,
             calibrations=ports.calibrations,
+            health=ports.health,
         )
         self._evaluate = Evaluate(
             windows=ports.windows,
@@ -104,6 +107,8 @@ class Pipeline:
             judge_versions=(ports.judge_version,),
             now=ports.now,
             calibrations=ports.calibrations,
+            health=ports.health,
+            health_policy=policy.monitor.judge.health,
         )
         self._notify = Notify(
             alerts=ports.alerts,

@@ -12,6 +12,7 @@ from monitor.alerting.store import AlertStore
 from monitor.detection.critical import critical_findings
 from monitor.detection.finding import Finding, FindingKind, Outcome
 from monitor.detection.gates import GatePolicy, evaluate_gates
+from monitor.detection.judge_health import failures_depend
 from monitor.judging.calibration import Calibrations, quoted
 from monitor.judging.judgment import JudgeFailure, Judgment
 from monitor.judging.rubric import TargetKind
@@ -126,7 +127,9 @@ async def _evaluate_one(
     asked = {(a.labels["dimension"], a.labels["segment"]) for a in mine if a.kind is FindingKind.GATE}
     committed = []
     explained: set[str] = set()
-    for finding in evaluate_gates(observed.stats, policy, scope=observed.scope, now=now, asked=asked):
+    hold = not failures_depend(observed.window.counts)
+    found = evaluate_gates(observed.stats, policy, scope=observed.scope, now=now, asked=asked, hold=hold)
+    for finding in found:
         alert = opened.get(finding.fingerprint)
         if alert is None and finding.outcome is not Outcome.FAIL:
             continue

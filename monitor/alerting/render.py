@@ -21,6 +21,8 @@ def runbook(alert: Alert) -> str:
 def title(alert: Alert) -> str:
     """Return the alert in one line; it names no changing value, so that a resolve reads like its firing."""
     labels = alert.labels
+    if alert.kind is FindingKind.JUDGE:
+        return f"The judge {labels['judge']} (stage {labels['stage']}) is not well"
     where = f"{readable(labels['assistant'])} ({labels['environment']}{_variant(labels)})"
     if alert.kind is FindingKind.CRITICAL:
         return (
@@ -77,6 +79,8 @@ def _iso(moment: datetime) -> str:
 
 
 def _what_changed(alert: Alert) -> list[str]:
+    if alert.kind is FindingKind.JUDGE:
+        return ["  look at `monitor judge-health`; figures of the assistant rest on this judge"]
     if alert.kind is FindingKind.CRITICAL:
         return [f"  prompt_hash={readable(alert.labels['prompt_hash'])} gave these answers"]
     new = alert.evidence.new_configurations if alert.evidence else ()
@@ -103,7 +107,7 @@ def _figure(figure: Figure) -> str:
     interval = ""
     if figure.low is not None and figure.high is not None:
         interval = f" (95 %: {figure.low:.3g} to {figure.high:.3g})"
-    return f"{_FIGURE[figure.name]} {value}{interval}, gate {figure.limit:.3g}, n={figure.n}"
+    return f"{_FIGURE.get(figure.name, figure.name)} {value}{interval}, gate {figure.limit:.3g}, n={figure.n}"
 
 
 def _change(change: Change) -> str:

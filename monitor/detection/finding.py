@@ -18,6 +18,7 @@ class FindingKind(StrEnum):
 
     GATE = "gate"
     CRITICAL = "critical"
+    JUDGE = "judge"
 
 
 class Outcome(StrEnum):

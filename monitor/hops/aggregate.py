@@ -13,6 +13,7 @@ from monitor.detection.gates import GatePolicy
 from monitor.hops.inbound import Burial, Inbound, Now, complaint
 from monitor.judging.calibration import Calibrations
 from monitor.judging.cascade import speaks
+from monitor.judging.health import HealthStore, hour_of
 from monitor.judging.judgment import JUDGMENT_RECORD, Record
 from monitor.publishing import Publisher
 from monitor.review.item import ReviewQueue, items_of
@@ -39,6 +40,7 @@ class Aggregate:
         prefix: str,
         now: Now,
         calibrations: Calibrations | None = None,
+        health: HealthStore | None = None,
     ) -> None:
         """Take the ports."""
         self._windows = windows
@@ -51,6 +53,7 @@ class Aggregate:
         self._burial = Burial(publisher, prefix + DEAD_LETTERS, now)
         self._now = now
         self._calibrations = calibrations
+        self._health = health
 
     async def __call__(self, batch: Sequence[Inbound]) -> None:
         """Enter a batch; a clock marker counts only after all that came before it."""
@@ -85,6 +88,10 @@ class Aggregate:
             calibrations=self._calibrations,
         )
         await self._review.add(items_of(telling))
+        if self._health is not None:
+            for record in records:
+                at = record.observed_at if self._stream_time else record.judged_at
+                await self._health.add(hour_of(at), record)
         # Outcomes come last: an event that counts as judged is in its window.
         await self._conversations.settle(records)
 
