@@ -16,6 +16,7 @@ from monitor.adapters.redis_connection import blocking_client, waiting_client
 from monitor.adapters.redis_conversations import RedisConversations
 from monitor.adapters.redis_functions import Client
 from monitor.adapters.redis_groups import RedisGroups
+from monitor.adapters.redis_health import RedisHealth
 from monitor.adapters.redis_heartbeats import BlockingHeartbeats, RedisHeartbeats
 from monitor.adapters.redis_keys import Keys
 from monitor.adapters.redis_review import RedisReview
@@ -48,6 +49,7 @@ class Stores:
     review: RedisReview
     answers: RedisAnswers
     calibrations: RedisCalibrations
+    health: RedisHealth
     clock: RedisClock
     purse: RedisPurse
 
@@ -62,6 +64,7 @@ class Stores:
             self.review,
             self.clock,
             self.purse,
+            self.health,
         ):
             await store.start()
 
@@ -110,6 +113,7 @@ def build_stores(settings: Settings, policy: Policy) -> Stores:
         review=RedisReview(client, keys),
         answers=RedisAnswers(client, keys, keep_days=policy.monitor.conversations.keep_records_days),
         calibrations=RedisCalibrations(client, keys),
+        health=RedisHealth(client, keys),
         clock=RedisClock(client, keys, partitions=policy.monitor.topics.partitions),
         purse=RedisPurse(client, keys),
     )

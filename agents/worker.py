@@ -83,6 +83,7 @@ def build_stage(
         background=Background(
             changes=services.stores.changes, agreement=Calibrated(services.stores.calibrations)
         ),
+        health=services.stores.health,
     )
     publisher = MeteredPublisher(FaustPublisher(app), metrics, stage=name, dead_letters=prefix + DEAD_LETTERS)
     pipeline = Pipeline(ports, policy, publisher, prefix=prefix)

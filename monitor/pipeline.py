@@ -34,6 +34,7 @@ from monitor.hops.notify import Notify
 from monitor.intake.intents import IntentClassifier
 from monitor.judging.cascade import Cascade
 from monitor.judging.executor import Executor
+from monitor.judging.health import HealthStore
 from monitor.judging.judgment import Record
 from monitor.policy import Policy
 from monitor.publishing import Publisher
@@ -56,6 +57,7 @@ class Ports:
     receivers: Mapping[str, Receiver]
     now: Now
     background: Background = field(default_factory=Background)
+    health: HealthStore | None = None
     cascade: Cascade | None = None
     """Several judges in stages, in the executor's place; None for one judge."""
 
@@ -97,6 +99,7 @@ class Pipeline:
             prefix=prefix,
             now=ports.now,
             background=ports.background,
+            health=ports.health,
         )
         self._evaluate = Evaluate(
             windows=ports.windows,
@@ -109,6 +112,8 @@ class Pipeline:
             judge_versions=(ports.judge_version,),
             now=ports.now,
             background=ports.background,
+            health=ports.health,
+            health_policy=policy.monitor.judge.health,
         )
         self._changes = RecordChanges(
             background=ports.background, publisher=publisher, prefix=prefix, now=ports.now

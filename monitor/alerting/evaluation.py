@@ -13,6 +13,7 @@ from monitor.alerting.store import AlertStore
 from monitor.detection.critical import critical_findings
 from monitor.detection.finding import Finding, FindingKind, Outcome
 from monitor.detection.gates import GatePolicy, evaluate_gates
+from monitor.detection.judge_health import failures_depend
 from monitor.judging.judgment import JudgeFailure, Judgment
 from monitor.judging.rubric import TargetKind
 from monitor.windows.bucket import CRITICAL, OVERALL, Scope
@@ -130,7 +131,8 @@ async def _evaluate_one(
     asked = {(a.labels["dimension"], a.labels["segment"]) for a in mine if a.kind is FindingKind.GATE}
     committed = []
     explained: set[str] = set()
-    gates = evaluate_gates(observed.stats, policy, scope=observed.scope, now=now, asked=asked)
+    hold = not failures_depend(observed.window.counts)
+    gates = evaluate_gates(observed.stats, policy, scope=observed.scope, now=now, asked=asked, hold=hold)
     for finding in (*gates, *await slo_findings(windows, policy, observed.scope, now=now)):
         alert = opened.get(finding.fingerprint)
         if alert is None and finding.outcome is not Outcome.FAIL:

@@ -157,6 +157,9 @@ def _changed(alert: Alert) -> Iterator[str]:
     evidence = alert.evidence or Evidence(start=alert.since, end=alert.since)
     if alert.kind in {FindingKind.DELIVERY, FindingKind.WATCHDOG}:
         return
+    if alert.kind is FindingKind.JUDGE:
+        yield "look at `monitor judge-health`; figures of the assistant rest on this judge"
+        return
     lines = [*_announced(evidence, alert.since), *_first_seen(evidence, alert.since)]
     if alert.kind is FindingKind.CRITICAL and "prompt_hash" in alert.labels:
         lines.append(f"prompt_hash={readable(alert.labels['prompt_hash'])} gave these answers")
@@ -196,7 +199,7 @@ def _amount(alert: Alert) -> Iterator[str]:
     match alert.kind:
         case FindingKind.CRITICAL:
             yield f"{alert.total} cases"
-        case FindingKind.GATE | FindingKind.SLO:
+        case FindingKind.GATE | FindingKind.SLO | FindingKind.JUDGE:
             figures = alert.evidence.figures if alert.evidence else alert.finding.figures
             yield from (_figure(figure) for figure in figures if figure.limit is not None)
         case FindingKind.DELIVERY | FindingKind.WATCHDOG:

@@ -23,6 +23,8 @@ def runbook(alert: Alert) -> str:
 def title(alert: Alert) -> str:
     """Return the alert in one line; it names no changing value, so that a resolve reads like its firing."""
     labels = alert.labels
+    if alert.kind is FindingKind.JUDGE:
+        return f"The judge {labels['judge']} (stage {labels['stage']}) is not well"
     if alert.kind is FindingKind.DELIVERY:
         return f"The receiver {labels['receiver']} takes no notifications"
     if alert.kind is FindingKind.WATCHDOG:

@@ -3,7 +3,7 @@
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, NamedTuple
 
 import typer
@@ -19,6 +19,7 @@ from monitor.cli.context import load, sentences
 from monitor.cli.views import Views
 from monitor.detection.exception import GateException
 from monitor.judging.calibration import Calibration
+from monitor.judging.health import JudgeHealth, health_of
 from monitor.policy import Policy
 from monitor.settings import Settings
 from monitor.windows.bucket import BucketCounts, Scope
@@ -66,6 +67,11 @@ class Looks(Views):
         return self._ask(
             lambda stores: stores.calibrations.get(judge_version=judge_version, rubric_version=rubric_version)
         )
+
+    def judge_health(self, end: datetime, hours: int) -> list[JudgeHealth]:
+        """Return how each judge was in the hours before a time."""
+        counters = self._ask(lambda stores: stores.health.read(end - timedelta(hours=hours), end))
+        return [health_of(name, one) for name, one in counters.items()]
 
     def begins(self) -> tuple[datetime, ...]:
         """Return the starts of all kept buckets."""

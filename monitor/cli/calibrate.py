@@ -97,7 +97,7 @@ def calibrate(  # noqa: PLR0917 - typer's options are parameters
 
 def read_labels(path: Path, *, region: str) -> Iterator[Labelled]:
     """Read a file of labels; a line that cannot be used raises ConfigError with its number."""
-    told = path.read_text(encoding="utf-8").splitlines()
+    told = path.read_text(encoding="utf-8").split("\n")  # U+2028 may stand within a line of JSON
     seen: set[str] = set()
     for number, conversation in read_conversations(told, start=START, region=region):
         where = f"{path}:{number}"

@@ -7,6 +7,7 @@ from monitor.cli.calibrate import calibrate
 from monitor.cli.explain import explain
 from monitor.cli.forget import forget
 from monitor.cli.judge_command import judge
+from monitor.cli.judge_health import judge_health
 from monitor.cli.replay import replay
 from monitor.cli.schema import schema
 from monitor.cli.status import status
@@ -26,6 +27,7 @@ app.command()(demo.demo)
 app.command()(replay)
 app.command()(judge)
 app.command()(calibrate)
+app.command()(judge_health)
 app.command()(status)
 app.command()(windows)
 app.command()(explain)

@@ -24,6 +24,7 @@ class FindingKind(StrEnum):
     """A receiver takes no notifications: the monitor itself is in trouble."""
     WATCHDOG = "watchdog"
     """Fires always, to show that everything works; its absence is the alarm."""
+    JUDGE = "judge"
 
 
 class Outcome(StrEnum):

@@ -17,6 +17,7 @@ from monitor.detection.finding import (
     Severity,
     labels_of,
 )
+from monitor.detection.judge_health import worst_case
 from monitor.detection.slo import SloPolicy
 from monitor.intake.event import Environment
 from monitor.windows.bucket import CRITICAL, OVERALL, Scope
@@ -113,11 +114,18 @@ class GatePolicy(BaseModel):
 
 
 def evaluate_gates(
-    stats: Stats, policy: GatePolicy, *, scope: Scope, now: datetime, asked: Collection[tuple[str, str]] = ()
+    stats: Stats,
+    policy: GatePolicy,
+    *,
+    scope: Scope,
+    now: datetime,
+    asked: Collection[tuple[str, str]] = (),
+    hold: bool = True,
 ) -> tuple[Finding, ...]:
     """Judge every gate on the window that ends now, the overall ones first.
 
-    `asked` are (dimension, segment) that get a finding even when the window knows nothing of them.
+    `hold` is false where the judge's failures have to do with what is judged: then a window with many of them is
+    no reason to wait. `asked` are (dimension, segment) that get a finding even when the window knows nothing of them.
     """
     found = []
     for dimension in (*policy.gates, *((CRITICAL,) if policy.critical_rate else ())):
@@ -126,15 +134,15 @@ def evaluate_gates(
         for segment in (OVERALL, *watched):
             series = stats.get((dimension, segment), no_stats(dimension, segment))
             overall = stats.get((CRITICAL, OVERALL), no_stats(CRITICAL, OVERALL))
-            found.append(_evaluate(series, overall, policy, scope, now))
+            found.append(_evaluate(series, overall, policy, scope, now, hold=hold))
     return tuple(found)
 
 
 def _evaluate(
-    series: WindowStats, overall: WindowStats, policy: GatePolicy, scope: Scope, now: datetime
+    series: WindowStats, overall: WindowStats, policy: GatePolicy, scope: Scope, now: datetime, *, hold: bool
 ) -> Finding:
     figures, severity, min_count = _figures(series, policy)
-    outcome, clear, reason = _outcome(series, overall, figures, min_count, policy)
+    outcome, clear, reason = _outcome(series, overall, figures, min_count, policy, hold=hold)
     labels = labels_of(scope, series.dimension, series.segment)
     exception = exception_of(FindingKind.GATE, labels, policy.exceptions, now=now)
     if outcome is Outcome.FAIL and exception is not None:
@@ -172,25 +180,32 @@ def _outcome(
     figures: tuple[Figure, ...],
     min_count: int,
     policy: GatePolicy,
+    *,
+    hold: bool,
 ) -> tuple[Outcome, bool, str]:
     if _left_service(series) and overall.judged >= policy.min_count and _covered(overall, policy):
         # A configuration that serves nobody any more is over, and the judge demonstrably works.
         return Outcome.PASS, True, f"{series.segment} serves nobody; {overall.judged} others were judged"
     if series.n < min_count:
         return Outcome.NO_DATA, False, f"{series.n} judgments of the {min_count} it needs"
-    if not _covered(series, policy):
-        return (
-            Outcome.NO_DATA,
-            False,
-            f"only {series.judged} of {series.judged + series.failed} units could be judged",
-        )
     failing = [figure for figure in figures if _short_by(figure, 0) > TOLERANCE]
+    covered = _covered(series, policy)
+    if not covered and (hold or not failing):
+        # What fails is told; that all is well is not believed of a part that chance did not choose.
+        return Outcome.NO_DATA, False, _missing(series)
     if failing:
-        return Outcome.FAIL, False, "; ".join(map(_sentence, failing))
+        told = [*map(_sentence, failing), *(() if covered else (_missing(series),))]
+        return Outcome.FAIL, False, "; ".join(told)
     near = [f for f in figures if _short_by(f, getattr(policy.clear_margin, f.name)) > TOLERANCE]
     if near:
         return Outcome.PASS, False, f"passes, but not by the margin: {'; '.join(map(_sentence, near))}"
     return Outcome.PASS, True, "; ".join(_sentence(figure) for figure in figures if figure.limit is not None)
+
+
+def _missing(series: WindowStats) -> str:
+    told = f"only {series.judged} of {series.judged + series.failed} units could be judged"
+    bounds = worst_case(series)
+    return told if bounds is None else f"{told}, so the mean lies between {bounds[0]:.2f} and {bounds[1]:.2f}"
 
 
 def _left_service(series: WindowStats) -> bool:

@@ -14,6 +14,7 @@ from monitor.conversations.store import ConversationStore
 from monitor.detection.gates import GatePolicy
 from monitor.hops.inbound import Burial, Inbound, Now, complaint
 from monitor.judging.cascade import speaks
+from monitor.judging.health import HealthStore, hour_of
 from monitor.judging.judgment import JUDGMENT_RECORD, Record
 from monitor.publishing import Publisher
 from monitor.review.item import ReviewQueue, items_of
@@ -40,6 +41,7 @@ class Aggregate:
         prefix: str,
         now: Now,
         background: Background | None = None,
+        health: HealthStore | None = None,
     ) -> None:
         """Take the ports."""
         self._background = background or Background()
@@ -52,6 +54,7 @@ class Aggregate:
         self._gates = gates
         self._burial = Burial(publisher, prefix + DEAD_LETTERS, now)
         self._now = now
+        self._health = health
 
     async def __call__(self, batch: Sequence[Inbound]) -> None:
         """Enter a batch; a clock marker counts only after all that came before it."""
@@ -89,6 +92,10 @@ class Aggregate:
             background=self._background,
         )
         await self._review.add(items_of(telling))
+        if self._health is not None:
+            for record in records:
+                at = record.observed_at if self._stream_time else record.judged_at
+                await self._health.add(hour_of(at), record)
         # Outcomes come last: an event that counts as judged is in its window.
         await self._conversations.settle(records)
 

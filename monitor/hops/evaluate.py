@@ -7,12 +7,14 @@ from datetime import datetime, timedelta
 from monitor.alerting.alert import OPEN, Alert, Transition
 from monitor.alerting.evaluation import evaluate
 from monitor.alerting.gathering import Background
+from monitor.alerting.judges import evaluate_judges
 from monitor.alerting.store import AlertStore
 from monitor.clock import ClockKind, ClockPolicy, ClockStore, floor
 from monitor.detection.critical import CriticalPolicy
 from monitor.detection.gates import GatePolicy
 from monitor.hops.aggregate import HOP as AGGREGATE
 from monitor.hops.inbound import Now
+from monitor.judging.health import HealthPolicy, HealthStore
 from monitor.windows.store import WindowStore
 
 CATCH_UP_MAX = 200
@@ -35,6 +37,8 @@ class Evaluate:
         judge_versions: Collection[str],
         now: Now,
         background: Background | None = None,
+        health: HealthStore | None = None,
+        health_policy: HealthPolicy | None = None,
     ) -> None:
         """Take the ports, and the judges whose series speak."""
         self._background = background or Background()
@@ -47,6 +51,8 @@ class Evaluate:
         self._partitions = partitions
         self._judge_versions = judge_versions
         self._now = now
+        self._health = health
+        self._health_policy = health_policy or HealthPolicy()
 
     async def __call__(self) -> list[Transition]:
         """Evaluate each boundary that was crossed since the last time, in order; jump over what is empty."""
@@ -71,6 +77,10 @@ class Evaluate:
                 judge_versions=self._judge_versions,
                 background=self._background,
             )
+            if self._health is not None:
+                transitions += await evaluate_judges(
+                    self._health, self._alerts, self._health_policy, now=boundary
+                )
             if not await self._alerts.claim_evaluation(boundary, through):
                 return transitions
             through = boundary

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from monitor.judging.cascade import CascadePolicy
+from monitor.judging.health import HealthPolicy
 from monitor.judging.judgment import FailureKind
 
 
@@ -123,6 +124,7 @@ class JudgePolicy(_Section):
     budget: BudgetSection = BudgetSection()
     fallback: FallbackSection | None = None
     cascade: CascadePolicy = CascadePolicy()
+    health: HealthPolicy = HealthPolicy()
 
     @property
     def price(self) -> Price | None:

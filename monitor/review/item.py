@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from monitor.intake.event import Moment, Value
+from monitor.judging.health import HELD_BACK
 from monitor.judging.judgment import JudgeFailure, Judgment
 
 
@@ -20,7 +21,11 @@ class ReviewItem(Value):
 
 
 def items_of(records: Sequence[Judgment | JudgeFailure]) -> list[ReviewItem]:
-    """Return an item for each judgment with a critical failure."""
+    """Return an item for each critical failure, and for what a judge would not judge: that is evidence too."""
+    return [*_critical(records), *_held_back(records)]
+
+
+def _critical(records: Sequence[Judgment | JudgeFailure]) -> list[ReviewItem]:
     return [
         ReviewItem(
             judgment_id=record.judgment_id,
@@ -33,6 +38,22 @@ def items_of(records: Sequence[Judgment | JudgeFailure]) -> list[ReviewItem]:
         )
         for record in records
         if isinstance(record, Judgment) and record.critical_scores
+    ]
+
+
+def _held_back(records: Sequence[Judgment | JudgeFailure]) -> list[ReviewItem]:
+    return [
+        ReviewItem(
+            judgment_id=record.judgment_id,
+            conversation_id=record.target.conversation_id,
+            revision=record.target.revision,
+            turn_event_id=record.target.turn_event_id,
+            why=f"safety: the judge gave no judgment ({record.kind})",
+            dimensions=(),
+            observed_at=record.observed_at,
+        )
+        for record in records
+        if isinstance(record, JudgeFailure) and record.kind in HELD_BACK
     ]
 
 

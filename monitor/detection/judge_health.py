@@ -1,0 +1,83 @@
+"""A judge's health in, findings of its own out; and whether its failures hide something about the answers."""
+
+import math
+from collections import defaultdict
+from datetime import datetime, timedelta
+
+from monitor.detection.finding import Figure, Finding, FindingKind, Outcome, Severity
+from monitor.judging.health import HealthPolicy, JudgeHealth, complaints
+from monitor.judging.rubric import SCORE_MAX, SCORE_MIN
+from monitor.windows.bucket import CRITICAL, FAILED, OVERALL, BucketCounts
+from monitor.windows.window import WindowStats
+
+CHANCE_MAX = 0.01
+"""A pattern of failures that chance makes more seldom than this has to do with what is judged."""
+GROUPED_BY = "prompt_hash"
+
+
+def health_finding(health: JudgeHealth, policy: HealthPolicy, *, now: datetime) -> Finding:
+    """Return what is to be said of one judge: it fails while anything is wrong with it."""
+    wrong = complaints(health, policy)
+    if wrong:
+        outcome, reason = Outcome.FAIL, "; ".join(one.sentence for one in wrong)
+    elif health.total < policy.min_count:
+        outcome, reason = Outcome.NO_DATA, f"{health.total} records of the {policy.min_count} it needs"
+    else:
+        outcome, reason = Outcome.PASS, f"{health.total} records, none of the limits is crossed"
+    return Finding(
+        kind=FindingKind.JUDGE,
+        labels={"judge": health.judge_version, "stage": health.stage},
+        severity=Severity.TICKET,
+        outcome=outcome,
+        clear=outcome is Outcome.PASS,
+        reason=reason,
+        since=now - timedelta(hours=policy.hours),
+        figures=tuple(Figure(name=one.check, value=one.value, limit=one.limit, n=one.n) for one in wrong),
+    )
+
+
+def failures_depend(counts: BucketCounts) -> bool:
+    """Tell whether units fail to be judged more often for some prompts or strata than chance explains.
+
+    Such failures may hide the bad answers, so that the figures of what could be judged must not be held back.
+    """
+    by_prompt: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
+    by_stratum: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
+    for cell, count in counts.items():
+        if cell.dimension != CRITICAL:
+            continue
+        failed = cell.mark == FAILED
+        if cell.segment == OVERALL:
+            by_stratum[cell.stratum][failed] += count
+        elif cell.segment.partition("=")[0] == GROUPED_BY:
+            by_prompt[cell.segment][failed] += count
+    return any(_chance(list(groups.values())) < CHANCE_MAX for groups in (by_prompt, by_stratum))
+
+
+def worst_case(series: WindowStats) -> tuple[float, float] | None:
+    """Return between which means the true one lies, whatever the units that failed would have got."""
+    if series.mean is None or not series.n:
+        return None
+    # A unit that failed stands for as many as one that was judged does on average.
+    missing = series.failed / (series.n + series.failed)
+    return (
+        series.mean * (1 - missing) + SCORE_MIN * missing,
+        series.mean * (1 - missing) + SCORE_MAX * missing,
+    )
+
+
+def _chance(groups: list[list[int]]) -> float:
+    """Return the chance of so uneven a table (judged, failed) by chi-squared; 1 for one group."""
+    judged, failed = (sum(group[place] for group in groups) for place in (0, 1))
+    if len(groups) < 2 or not judged or not failed:  # noqa: PLR2004 - one group compares with nothing
+        return 1.0
+    total = judged + failed
+    statistic = 0.0
+    for good, bad in groups:
+        for seen, column in ((good, judged), (bad, failed)):
+            expected = (good + bad) * column / total
+            statistic += (seen - expected) ** 2 / expected
+    freedom = len(groups) - 1
+    # Wilson and Hilferty: the cube root of chi-squared is all but normal.
+    z = ((statistic / freedom) ** (1 / 3) - (1 - 2 / (9 * freedom))) / math.sqrt(2 / (9 * freedom))
+    return 0.5 * math.erfc(z / math.sqrt(2))

@@ -1,0 +1,148 @@
+"""A judge that is not well says so by an alert of its own, and blinds no gate where its failures hide something."""
+
+from dataclasses import replace
+
+from monitor.adapters.memory_health import MemoryHealth
+from monitor.alerting.alert import AlertState
+from monitor.alerting.render import as_text
+from monitor.clock import ClockKind
+from monitor.detection.finding import FindingKind, Outcome
+from monitor.detection.gates import evaluate_gates
+from monitor.detection.judge_health import failures_depend, health_finding, worst_case
+from monitor.judging.health import HealthPolicy, Share, complaints, health_of
+from monitor.judging.judgment import Judgment, Phase, Place, Record
+from monitor.judging.rubric import TargetKind
+from monitor.pipeline import Pipeline
+from monitor.windows.bucket import OVERALL, Scope, contribution
+from monitor.windows.window import all_stats, merged
+from tests.events import HOUR, MINUTE, NOON
+from tests.judgments import a_failure, a_judgment
+from tests.world import IDENTITY, World
+
+POLICY = HealthPolicy()
+DIMENSION = "actionability"
+
+
+async def health_after(*records: Record) -> object:
+    store = MemoryHealth()
+    for record in records:
+        await store.add(NOON, record)
+    ((name, counters),) = (await store.read(NOON, NOON + HOUR)).items()
+    return health_of(name, counters)
+
+
+async def test_too_many_failures_are_a_finding_and_too_few_records_none() -> None:
+    """Ten of a hundred are the limit; one of two says nothing."""
+    sick = await health_after(
+        *(a_judgment(f"c-{n}") for n in range(80)), *(a_failure(f"f-{n}") for n in range(20))
+    )
+    well = await health_after(
+        *(a_judgment(f"c-{n}") for n in range(95)), *(a_failure(f"f-{n}") for n in range(5))
+    )
+    few = await health_after(a_judgment("c"), a_failure("f"))
+
+    assert [one.check for one in complaints(sick, POLICY)] == ["failed"]
+    assert health_finding(sick, POLICY, now=NOON).outcome is Outcome.FAIL
+    assert "20 of 100 (20%)" in health_finding(sick, POLICY, now=NOON).reason
+    assert health_finding(well, POLICY, now=NOON).outcome is Outcome.PASS
+    assert health_finding(few, POLICY, now=NOON).outcome is Outcome.NO_DATA
+
+
+async def test_stages_that_disagree_are_a_finding() -> None:
+    """One of the two judges is wrong about what passes."""
+    phase = Phase(place=Place.SECOND, probability=1.0, first_scores=({"dimension": DIMENSION, "score": 5},))
+    told = await health_after(
+        *(
+            a_judgment(f"c-{n}", scores={DIMENSION: 2 if n % 2 else 5}).model_copy(update={"phase": phase})
+            for n in range(100)
+        )
+    )
+
+    assert told.disagreed == {DIMENSION: Share(part=50, of=100)}
+    assert [one.check for one in complaints(told, POLICY)] == [f"disagreed:{DIMENSION}"]
+
+
+def counts_of(*records: Record) -> dict:
+    policy = World().policy.monitor.windows
+    found = [contribution(record, policy) for record in records]
+    return merged({cell: 1} for one in found if one for cell in one.cells)
+
+
+def units(prompt_hash: str, *, judged: int, failed: int, score: int = 5) -> list[Record]:
+    good = [
+        a_judgment(f"{prompt_hash}-{n}", prompt_hash=prompt_hash, scores={DIMENSION: score})
+        for n in range(judged)
+    ]
+    return [*good, *(a_failure(f"{prompt_hash}-f{n}", prompt_hash=prompt_hash) for n in range(failed))]
+
+
+def test_failures_that_come_with_a_prompt_hide_something_and_even_ones_do_not() -> None:
+    """A model that will not judge what the new prompt says is evidence; an outage is none."""
+    assert failures_depend(counts_of(*units("a", judged=90, failed=5), *units("b", judged=40, failed=60)))
+    assert not failures_depend(
+        counts_of(*units("a", judged=70, failed=30), *units("b", judged=68, failed=32))
+    )
+    assert not failures_depend(counts_of(*units("a", judged=100, failed=0)))
+
+
+def test_a_gate_is_held_back_only_where_failures_have_nothing_to_do_with_what_is_judged() -> None:
+    """Else the worst release would silence its own alert by being unjudgeable."""
+    records = [*units("a", judged=90, failed=5), *units("b", judged=60, failed=90, score=1)]
+    counts = counts_of(*records)
+    first = records[0]
+    assert isinstance(first, Judgment)
+
+    def gate(*, hold: bool) -> tuple[Outcome, str]:
+        found = evaluate_gates(
+            all_stats(counts), World().policy.gates, scope=Scope.of(first), now=NOON, hold=hold
+        )
+        (one,) = (f for f in found if f.labels["dimension"] == DIMENSION and f.labels["segment"] == OVERALL)
+        return one.outcome, one.reason
+
+    assert gate(hold=True)[0] is Outcome.NO_DATA
+    outcome, reason = gate(hold=False)
+    assert outcome is Outcome.FAIL
+    assert "so the mean lies between" in reason
+
+
+def test_the_worst_case_holds_whatever_the_missing_would_have_got() -> None:
+    """Half missing at a mean of 5: between 3 and 5."""
+    counts = counts_of(*units("a", judged=50, failed=50))
+    assert worst_case(all_stats(counts)[DIMENSION, OVERALL]) == (3.0, 5.0)
+
+
+async def test_a_sick_judge_raises_one_ticket_of_its_own_and_it_ends_with_its_sickness() -> None:
+    """Whoever is on call must not look for a fault of the assistant."""
+    world = World(clock=ClockKind.WALL)
+    health = MemoryHealth()
+    pipeline = Pipeline(replace(world.ports, health=health), world.policy, world.sender)
+    for bucket in range(16):
+        at = NOON + bucket * 15 * MINUTE
+        ill = bucket < 8
+        records: list[Record] = [
+            a_judgment(f"c-{bucket}-{n}", at=at, judge_version=IDENTITY.version) for n in range(30)
+        ]
+        records += [
+            a_failure(f"f-{bucket}-{n}", at=at, judge_version=IDENTITY.version)
+            for n in range(20 if ill else 0)
+        ]
+        for record in records:
+            assert record.target.kind is TargetKind.CONVERSATION
+            await health.add(at, record)
+        await world.windows.apply(records, now=at)
+    world.now = NOON + 15 * MINUTE
+    while world.now <= NOON + 5 * HOUR:
+        await pipeline.evaluate()
+        world.now += 15 * MINUTE
+
+    (alert,) = (one for one in await world.alerts.all() if one.kind is FindingKind.JUDGE)
+    assert alert.severity == "ticket"
+    assert len(alert.firings) == 1
+    assert alert.state is AlertState.RESOLVED
+    told = [
+        e.notification
+        for e in await world.alerts.outbox(100)
+        if e.notification.alert.kind is FindingKind.JUDGE
+    ]
+    assert [one.status for one in told] == ["firing", "resolved"]
+    assert "monitor judge-health" in as_text(told[0])
