@@ -8,8 +8,8 @@ from typing import Protocol
 from monitor.intake.event import ChangeEvent, Environment, Moment, Value
 from monitor.judging.judgment import Record
 
-LOOK_BACK = timedelta(hours=24)
-"""How long before an onset a change is still shown; a window of six hours hides where a fall began."""
+LOOK_BACK = timedelta(hours=48)
+"""How long before an onset a change is still shown; a slow decline misses its gate a day after it began."""
 EVENTS_SHOWN = 8
 """Change events shown, those nearest to the onset; it bounds an alert's size."""
 SIGHTINGS_SHOWN = 8
@@ -92,7 +92,7 @@ def sightings_of(records: Sequence[Record]) -> tuple[Sighting, ...]:
 async def changes_near(
     log: ChangeLog, *, assistant: str, environment: Environment, onset: datetime, until: datetime
 ) -> Changes:
-    """Return what changed for an assistant from a day before the onset up to `until`."""
+    """Return what changed for an assistant from two days before the onset up to `until`."""
     start = onset - LOOK_BACK
     events = [
         event

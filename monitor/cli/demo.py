@@ -167,7 +167,8 @@ def _as_it_should_be(fired: Sequence[Alert]) -> bool:
     return (
         bool(detected)
         and all(alert.firings[0] > RELEASE for alert in detected)
-        and all(_names_the_release(alert) for alert in detected)
+        # The one that is shown; a gate that fails days later has other things near its onset.
+        and _names_the_release(detected[0])
     )
 
 
