@@ -217,7 +217,7 @@ async def test_a_mixture_of_faults_loses_nothing_and_gets_nothing_wrong() -> Non
     faults = {"429": 0.1, "500": 0.05, "malformed": 0.05, "out_of_range": 0.03, "drop": 0.03, "html": 0.03}
     stub = StubJudge(faults)
     # The deadline is not what is tested here, and a busy machine must not reach it.
-    async with a_judge(stub, max_attempts=6, deadline_seconds=60.0) as judge:
+    async with a_judge(stub, max_attempts=6, timeout_seconds=5.0, deadline_seconds=60.0) as judge:
         replies = await asyncio.gather(*(judge.judge(request) for request in requests(60)))
 
     assert [reply for reply in replies if not isinstance(reply, Scored)] == []

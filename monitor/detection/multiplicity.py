@@ -1,0 +1,99 @@
+"""Wealth of bets in, evidence out; evidence of many series in, those that may speak out, one incident per cause.
+
+e-d-BH (Dandapanthula and Ramdas, arXiv 2501.04130): with the evidence of N series sorted, the k largest speak
+for the largest k with E_(k) >= ln(N exp(h0) / k). It holds under any dependence between the series.
+"""
+
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from monitor.detection.counts import Floats, Integers, SeriesKey
+from monitor.windows.bucket import OVERALL
+
+CAP = 0.9
+"""The most of its wealth that a bet may lose on one unit."""
+
+
+@dataclass(frozen=True)
+class Incident:
+    """One series that speaks, with those that it speaks for."""
+
+    series: SeriesKey
+    evidence: float
+    explained_by: tuple[SeriesKey, ...] = ()
+    """Other series of its dimension that would speak, the strongest first."""
+
+
+def log_sr(wealth: Floats) -> Floats:
+    """Return the e-SR evidence E of paths [series, bucket + 1, bet]: rows before the start hold infinity.
+
+    It is log of the mean over bets of the sum over starts k < t of exp(A_t - A_k); without a change P(E > h in n
+    evaluations) <= n exp(-h) (Shin, Ramdas, Rinaldo, arXiv 2203.03532).
+    """
+    gained = wealth[:, -1:, :] - wealth[:, :-1, :]
+    top = gained.max(axis=(1, 2), keepdims=True, initial=-700.0)
+    total: Floats = np.exp(gained - top).sum(axis=(1, 2)) / wealth.shape[2]
+    with np.errstate(divide="ignore"):
+        logs: Floats = top[:, 0, 0] + np.log(total)
+    return logs
+
+
+def trimmed_of(wealth: Floats, blip: int) -> tuple[Integers, Floats, Integers]:
+    """Return k^ [series, bet], T [series] and the bet with the most evidence [series].
+
+    k^ is the last lowest row of a path; T is what was gained since, without the best `blip` buckets of it.
+    """
+    last = wealth.shape[1] - 1
+    lowest = last - wealth[:, ::-1, :].argmin(axis=1)
+    gained = wealth[:, -1, :] - np.take_along_axis(wealth, lowest[:, None, :], axis=1)[:, 0, :]
+    if blip > last:
+        return lowest, np.zeros(len(wealth)), gained.argmax(axis=1)
+    with np.errstate(invalid="ignore"):
+        stretch = wealth[:, blip:, :] - wealth[:, :-blip, :]
+    inside = np.arange(stretch.shape[1])[None, :, None] >= lowest[:, None, :]
+    worst = np.where(inside, stretch, -np.inf).max(axis=1)
+    # Shorter than a blip: nothing is left.
+    left = np.where(np.isfinite(worst), gained - worst, 0.0)
+    return lowest, left.max(axis=1), gained.argmax(axis=1)
+
+
+def patience(*, evaluations_per_month: float, false_per_month: float) -> float:
+    """Return h0 of one series, in nats: ln(evaluations a month / false findings a month that are bearable)."""
+    return math.log(evaluations_per_month / false_per_month)
+
+
+def threshold(series: int, h0: float, rank: int = 1) -> float:
+    """Return the evidence that the series of this rank needs among so many."""
+    return h0 + math.log(series / rank)
+
+
+def speaking(evidence: Mapping[SeriesKey, float], h0: float) -> frozenset[SeriesKey]:
+    """Return the series whose evidence is enough among all live ones, which must all be given."""
+    ranked = sorted(evidence, key=lambda key: (-evidence[key], key))
+    enough = [rank for rank, key in enumerate(ranked, 1) if evidence[key] >= threshold(len(ranked), h0, rank)]
+    return frozenset(ranked[: enough[-1]] if enough else ())
+
+
+def incidents(fired: Collection[SeriesKey], evidence: Mapping[SeriesKey, float]) -> tuple[Incident, ...]:
+    """Return one incident per cause, the strongest first.
+
+    Where the overall series of a dimension fires, its segments are its explanation. Where it does not, the
+    segment with the most evidence leads; other values of the same key (another intent) are incidents of their
+    own, and values of other keys (the prompt that this intent was answered with) explain the leader.
+    """
+    found: list[Incident] = []
+    for dimension in sorted({name for name, _ in fired}):
+        mine = sorted((key for key in fired if key[0] == dimension), key=lambda key: (-evidence[key], key))
+        leader = (dimension, OVERALL) if (dimension, OVERALL) in mine else mine[0]
+        beside = [key for key in mine if key != leader and leader[1] != OVERALL and _key(key) == _key(leader)]
+        explained = tuple(key for key in mine if key != leader and key not in beside)
+        found.append(Incident(leader, evidence[leader], explained))
+        found += [Incident(key, evidence[key]) for key in beside]
+    return tuple(sorted(found, key=lambda incident: (-incident.evidence, incident.series)))
+
+
+def _key(series: SeriesKey) -> str:
+    return series[1].partition("=")[0]
