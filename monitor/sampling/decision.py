@@ -31,9 +31,6 @@ class Kept(msgspec.Struct, frozen=True, gc=False):
     rate: float
     first_rate: float | None
     rule: str
-    since: float = 0.0
-    """Epoch seconds of the event that promoted it in its middle: what came before was not kept, and in a replay
-    of the same events it must not be kept either."""
 
 
 @dataclass(frozen=True)
@@ -139,23 +136,12 @@ def decide(
     rule, rate = (base.rule, base.rate) if opens(event) else (LATER, 0.0)
     if event.type != "end":
         rule, rate = _prioritised(event, policy, rule, rate, prompt_is_new=prompt_is_new)
-    if kept is not None and event.occurred_at.timestamp() >= kept.since:
+    if kept is not None:
         return _still_kept(event, kept, rule, rate)
     if where >= rate:
         return Decision(kept=False, rule=rule, rate=rate)
     first_rate = _own_rate(event, rate, base, where)
     return Decision(kept=True, rule=rule, rate=rate, first_rate=first_rate, newly=True)
-
-
-def remembered(decision: Decision, event: Glimpse, kept: Kept | None) -> Kept:
-    """Return what is to be remembered of a conversation after a decision that kept it."""
-    since = 0.0
-    if decision.first_rate is None:
-        at = event.occurred_at.timestamp()
-        since = min(at, kept.since) if kept is not None else at
-    elif kept is not None:
-        since = kept.since
-    return Kept(decision.rate, decision.first_rate, decision.rule, since)
 
 
 def _prioritised(

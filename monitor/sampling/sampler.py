@@ -30,7 +30,6 @@ from monitor.sampling.decision import (
     opens,
     plainly_dropped,
     position,
-    remembered,
     salt,
 )
 from monitor.sampling.policy import SamplingPolicy
@@ -202,7 +201,7 @@ class Sampler:
             here.tally.dropped[dropped(decision.rule)] += 1
             return
         if decision.newly:
-            kept = remembered(decision, event, known)
+            kept = Kept(decision.rate, decision.first_rate, decision.rule)
             here.memory.kept[conversation] = here.tally.remember[conversation] = kept
         key = conversation.encode()
         source = f"{here.source[0]}/{here.source[1]}/{offset}"

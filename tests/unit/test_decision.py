@@ -15,7 +15,6 @@ from monitor.sampling.decision import (
     decide,
     opens,
     position,
-    remembered,
     salt,
 )
 from monitor.sampling.policy import SamplingPolicy
@@ -162,15 +161,6 @@ class TestWhoStandsForWhom:
         assert (by_both.rate, by_both.first_rate) == (0.9, 0.1)
         by_priority = decision(seen(None, **thumb), 0.5)
         assert (by_priority.kept, by_priority.first_rate) == (True, None)
-
-    def test_what_came_before_a_promotion_is_not_kept_in_a_replay_either(self) -> None:
-        """Otherwise the same traffic, replayed, would be judged more widely than when it was live."""
-        thumb = seen(2, at=NOON + HOUR, signals={"thumb": "down"})
-        kept = remembered(decision(thumb, 0.5), thumb, None)
-
-        assert not decision(seen(0, at=NOON), 0.5, kept=kept).kept
-        assert decision(seen(2, at=NOON + HOUR), 0.5, kept=kept).kept
-        assert decision(seen(3, at=NOON + 2 * HOUR), 0.5, kept=kept).kept
 
     def test_what_is_kept_stays_kept_at_the_highest_rate_so_far(self) -> None:
         """A turn's weight is that of all the chances that it had to be kept."""

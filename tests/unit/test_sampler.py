@@ -231,9 +231,7 @@ def test_a_promotion_is_remembered_and_keeps_the_rest() -> None:
     )
 
     assert [json.loads(forward.value)["type"] for forward in sampled.forward] == ["feedback", "turn", "end"]
-    assert sampled.tallies[SOURCE].remember == {
-        "c1": Kept(1.0, None, "priority:thumbs_down", NOON.timestamp())
-    }
+    assert sampled.tallies[SOURCE].remember == {"c1": Kept(1.0, None, "priority:thumbs_down")}
 
 
 def test_memory_ends_with_the_hours_that_are_remembered() -> None:
