@@ -17,7 +17,7 @@ from monitor.policy import load_policy
 from monitor.review.calibrate import Labels, report_on
 
 CORPUS = Path(__file__).resolve().parents[2] / "shared" / "corpus"
-PLACES = (CORPUS, Path("/work/shared/corpus"))
+PLACES = (CORPUS,)
 AT = datetime(2026, 3, 10, tzinfo=UTC)
 FACTS = "factual_correctness"
 Case = tuple[Labels, JudgeRequest]
