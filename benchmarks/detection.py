@@ -15,33 +15,25 @@ The last line is JSON.
 """
 
 import argparse
-import importlib.util
 import json
 import statistics
-import sys
 import time
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from types import ModuleType
+from datetime import datetime
 from typing import Any
 
 import numpy as np
+from detection_peers import alarms_of
+from simulated import BASELINE_HOURS, BUCKET, MONDAY, PER_HOUR, buckets_of, load_simulator, units_of
 
 from monitor.detection.baseline import Baseline, pin
 from monitor.detection.counts import CountsCache
 from monitor.detection.critical_rate import ShareRisePolicy, assess_shares, share_increments
 from monitor.detection.multiplicity import patience, speaking
 from monitor.detection.regression import RegressionPolicy, assess, increments, payoffs
-from monitor.windows.bucket import CRITICAL, OVERALL, BucketCounts, Cell
+from monitor.windows.bucket import CRITICAL, OVERALL, BucketCounts
 
-SIMULATOR = Path(__file__).parents[2] / "shared/bench/traffic_simulator.py"
-MONDAY = datetime(2026, 1, 5, tzinfo=UTC)
-BUCKET = timedelta(minutes=15)
-PER_HOUR = 4
-BASELINE_HOURS = 168
 WATCHED_HOURS = 96
 WINDOW = 7 * 24 * PER_HOUR
 MONTH = 30 * 24 * PER_HOUR
@@ -122,53 +114,6 @@ class Said:
     high: int = 0
     effect: float = 0.0
     page: bool = False
-
-
-def load_simulator() -> ModuleType:
-    """Import the simulator by its path; leave with a message where it is absent."""
-    if not SIMULATOR.exists():
-        print(f"skipped: there is no simulator at {SIMULATOR}")
-        print(json.dumps({"skipped": "no simulator"}))
-        sys.exit(0)
-    spec = importlib.util.spec_from_file_location("traffic_simulator", SIMULATOR)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-def units_of(drawn: Mapping[str, Any], rates: np.ndarray) -> dict[str, np.ndarray]:
-    """Make conversations of judged turns: bucket, intent, rate, score of each dimension, critical or not."""
-    first = np.r_[0, np.nonzero(np.diff(drawn["conv"]))[0] + 1]
-    last = np.r_[first[1:], len(drawn["conv"])] - 1
-    worst = np.minimum.reduceat(drawn["x"], first)
-    scores = np.where(worst <= 2, worst, drawn["x"][last])
-    return {
-        "row": (drawn["t"][last] * PER_HOUR).astype(int),
-        "stratum": drawn["stratum"][last].astype(int),
-        "rate": rates[drawn["stratum"][last]],
-        "scores": scores,
-        "critical": (worst <= 2).any(axis=1).astype(int),
-    }
-
-
-def buckets_of(units: Mapping[str, np.ndarray], dimensions: Sequence[str]) -> dict[datetime, BucketCounts]:
-    """Fill the product's buckets: one in each cell of the overall series and of the intent's."""
-    cells: dict[int, dict[Cell, int]] = defaultdict(dict)
-    marks = [(name, units["scores"][:, i].astype(int)) for i, name in enumerate(dimensions)]
-    rate_of = dict(zip(units["stratum"].tolist(), (f"{rate:.6g}" for rate in units["rate"]), strict=True))
-    for name, mark in [*marks, (CRITICAL, units["critical"])]:
-        codes, counts = np.unique((units["row"] * 32 + units["stratum"]) * 8 + mark, return_counts=True)
-        for code, count in zip(codes.tolist(), counts.tolist(), strict=True):
-            row, stratum, value = code // 256, code // 8 % 32, code % 8
-            intent = f"i{stratum // 2}"
-            for segment in (OVERALL, f"intent={intent}"):
-                cell = Cell(name, segment, intent, str(value), rate_of[stratum])
-                # Rare intents are sampled at other rates; two classes never share a cell by rate within an intent.
-                cells[row][cell] = cells[row].get(cell, 0) + count
-    return {MONDAY + row * BUCKET: found for row, found in cells.items()}
 
 
 class Watch:
@@ -316,31 +261,11 @@ def score(said: Sequence[Said], outcome: Outcome, *, t0: float | None, targets: 
             outcome.resolve_delays += [(row - bad_until) / PER_HOUR for row in over if row > bad_until][:1]
 
 
-def beside(units: Mapping[str, np.ndarray], t0: float | None, outcomes: dict[str, Outcome], d: int) -> None:
-    """Let ADWIN, Page-Hinkley and the guide's rule look at one dimension of the raw stream."""
-    hours = units["row"] / PER_HOUR
-    change = float(hours.max()) if t0 is None else t0
-    alarms: dict[str, list[float]] = {"guide": _guide(units, d)}
-    try:
-        from river import drift  # noqa: PLC0415 - an optional extra
-    except ImportError:
-        print("river is not installed: ADWIN and Page-Hinkley are left out")
-    else:
-        detectors = {
-            "adwin": drift.ADWIN(),
-            "adwin_tuned": drift.ADWIN(delta=1e-7),
-            "page_hinkley": drift.PageHinkley(mode="down"),
-            "page_hinkley_tuned": drift.PageHinkley(mode="down", delta=0.06, threshold=150),
-        }
-        for name, detector in detectors.items():
-            found, mean = [], 0.0
-            for hour, value in zip(hours.tolist(), units["scores"][:, d].tolist(), strict=True):
-                mean = getattr(detector, "estimation", 0.0)
-                detector.update(value)
-                falls = "adwin" not in name or detector.estimation < mean
-                if detector.drift_detected and falls and hour >= BASELINE_HOURS:
-                    found.append(hour)
-            alarms[name] = found
+def enter(
+    alarms: Mapping[str, list[float]], hours: float, t0: float | None, outcomes: dict[str, Outcome]
+) -> None:
+    """Enter what the peers said in one replicate."""
+    change = hours if t0 is None else t0
     for name, times in alarms.items():
         outcome = outcomes.setdefault(name, Outcome())
         outcome.false += sum(hour < change for hour in times)
@@ -349,20 +274,6 @@ def beside(units: Mapping[str, np.ndarray], t0: float | None, outcomes: dict[str
         if t0 is not None:
             outcome.overall += bool(after)
             outcome.delays.append(after[0] if after else np.inf)
-
-
-def _guide(units: Mapping[str, np.ndarray], d: int) -> list[float]:
-    weight = 1 / units["rate"]
-    hour = units["row"] // PER_HOUR
-    total = np.bincount(hour, weight)
-    scores = np.bincount(hour, weight * units["scores"][:, d])
-    normal = scores[:BASELINE_HOURS].sum() / total[:BASELINE_HOURS].sum()
-    six = np.ones(6)
-    window = np.convolve(scores, six)[: len(total)] / np.maximum(np.convolve(total, six)[: len(total)], 1e-9)
-    down = window <= normal - 0.2
-    held = down & np.roll(down, 1) & np.roll(down, 2)
-    starts = held & ~np.roll(held, 1)
-    return [float(h + 1) for h in np.nonzero(starts)[0] if h >= BASELINE_HOURS]
 
 
 def main() -> None:
@@ -400,7 +311,8 @@ def main() -> None:
         score(watch.run(), outcome, t0=t0, targets=targets, span=watch.rows, ends=ends)
         took.append(watch.evaluate_ms())
         if asked.beside:
-            beside(units, t0, others, scenario.dims[0])
+            last = float(units["row"].max()) / PER_HOUR
+            enter(alarms_of(units, scenario.dims[0]), last, t0, others)
     result = {"scenario": asked.scenario, "rate": asked.rate, "profile": asked.profile}
     result |= outcome.report(asked.replicates) | {"evaluate_ms": round(statistics.median(took), 2)}
     for name, other in others.items():

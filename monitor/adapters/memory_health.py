@@ -1,7 +1,7 @@
 """The twin of a judge's counters."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from monitor.judging.health import counted, hour_of, name_of, summed
@@ -18,15 +18,14 @@ class MemoryHealth:
             lambda: defaultdict(list)
         )
 
-    async def add(self, hour: datetime, record: Record) -> bool:
-        """Count a record; return whether it was new."""
-        hour = hour_of(hour)
-        key = (hour, record.judgment_id, record.outcome)
-        if key in self._seen:
-            return False
-        self._seen.add(key)
-        self._hours[hour][name_of(record)].append(counted(record))
-        return True
+    async def add(self, entries: Sequence[tuple[datetime, Record]]) -> None:
+        """Count records, each in the hour of its time."""
+        for moment, record in entries:
+            hour = hour_of(moment)
+            key = (hour, record.judgment_id, record.outcome)
+            if key not in self._seen:
+                self._seen.add(key)
+                self._hours[hour][name_of(record)].append(counted(record))
 
     async def read(self, start: datetime, end: datetime) -> Mapping[str, Mapping[str, int]]:
         """Return the sums of the counters in [start, end)."""

@@ -1,11 +1,11 @@
 """A judge's counters in Redis: a hash an hour, and the set of the records that are in it."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import cast
 
-from monitor.adapters.redis_functions import Client, Functions, guarded
+from monitor.adapters.redis_functions import Call, Client, Functions, guarded
 from monitor.adapters.redis_keys import Keys
 from monitor.judging.health import HOUR, counted, hour_of, name_of
 from monitor.judging.judgment import Record
@@ -29,9 +29,11 @@ class RedisHealth:
         """Load the server-side function."""
         await self._functions.load()
 
-    async def add(self, hour: datetime, record: Record) -> bool:
-        """Count a record; return whether it was new."""
-        keys = (self._key(hour, "seen"), self._key(hour, "counters"))
+    async def add(self, entries: Sequence[tuple[datetime, Record]]) -> None:
+        """Count records, each in the hour of its time, in one round trip."""
+        await self._functions.call_many("cm_health_add", [self._call(*entry) for entry in entries])
+
+    def _call(self, moment: datetime, record: Record) -> Call:
         arguments: list[str | int] = [
             KEEP_DAYS * 86_400,
             FIELDS_MAX,
@@ -40,7 +42,7 @@ class RedisHealth:
         ]
         for field, increment in counted(record).items():
             arguments += [field, int(increment)]
-        return bool(int(await self._functions.call("cm_health_add", keys, arguments)))
+        return (self._key(moment, "seen"), self._key(moment, "counters")), arguments
 
     async def read(self, start: datetime, end: datetime) -> Mapping[str, Mapping[str, int]]:
         """Return the sums of the counters in [start, end)."""

@@ -14,7 +14,7 @@ from monitor.conversations.store import ConversationStore
 from monitor.detection.gates import GatePolicy
 from monitor.hops.inbound import Burial, Inbound, Now, complaint
 from monitor.judging.cascade import speaks
-from monitor.judging.health import HealthStore, hour_of
+from monitor.judging.health import HealthStore
 from monitor.judging.judgment import JUDGMENT_RECORD, Record
 from monitor.publishing import Publisher
 from monitor.review.item import ReviewQueue, items_of
@@ -93,9 +93,10 @@ class Aggregate:
         )
         await self._review.add(items_of(telling))
         if self._health is not None:
-            for record in records:
-                at = record.observed_at if self._stream_time else record.judged_at
-                await self._health.add(hour_of(at), record)
+            streamed = self._stream_time
+            await self._health.add(
+                [(record.observed_at if streamed else record.judged_at, record) for record in records]
+            )
         # Outcomes come last: an event that counts as judged is in its window.
         await self._conversations.settle(records)
 

@@ -1,6 +1,5 @@
 """How far a judge can be trusted, as people's labels showed it: the record that is stored and quoted."""
 
-from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
@@ -74,10 +73,6 @@ class Calibration(Value):
     def of(self, dimension: str) -> DimensionCalibration | None:
         """Return what is known of one dimension."""
         return next((one for one in self.dimensions if one.dimension == dimension), None)
-
-    def age_days(self, now: datetime) -> int:
-        """Return how many whole days ago it was made."""
-        return (now - self.calibrated_at).days
 
 
 class Calibrations(Protocol):

@@ -45,11 +45,6 @@ class CascadePolicy(BaseModel):
     disagreed_points: Annotated[int, Field(ge=1, le=4)] = 2
     cohort: str = "second"
 
-    @property
-    def enabled(self) -> bool:
-        """Tell whether there is a second stage."""
-        return self.model is not None
-
 
 class Recording(Protocol):
     """Whoever answers a request with its record: `Executor`."""

@@ -64,6 +64,8 @@ class JudgeHealth(Value):
     disagreed: dict[str, Share]
     """Of a second stage: where it and the first fall on two sides of the pass, by dimension."""
     unconfirmed: int
+    flags_disagree: int
+    """Judgments whose own critical flag contradicts a score; the scores count, the contradiction is told."""
     latency_mean_seconds: float | None
     latency_p90_seconds: float | None
     """Upper end of the bin; None is beyond the last."""
@@ -84,8 +86,8 @@ class Complaint(Value):
 class HealthStore(Protocol):
     """Where the counters are kept. Adding a record twice changes nothing; raises StoreUnavailable if it cannot."""
 
-    async def add(self, hour: datetime, record: Record) -> bool:
-        """Count a record; return whether it was new."""
+    async def add(self, entries: Sequence[tuple[datetime, Record]]) -> None:
+        """Count records, each in the hour of its time."""
         ...
 
     async def read(self, start: datetime, end: datetime) -> Mapping[str, Mapping[str, int]]:
@@ -121,6 +123,7 @@ def counted(record: Record) -> dict[str, int]:
             found[f"held_back:{record.served_by.prompt_hash or 'unknown'}"] = 1
         return found
     found["unconfirmed"] = bool(record.unconfirmed)
+    found["flags_disagree"] = any(score.flag_disagrees for score in record.scores)
     for score in record.scores:
         found[f"{'scored' if score.score is not None else 'abstained'}:{score.dimension}"] = 1
     return found | _pairs(record)
@@ -148,6 +151,7 @@ def health_of(name: str, counters: Mapping[str, int]) -> JudgeHealth:
             d: Share(part=counters.get(f"disagreed:{d}", 0), of=counters[f"pairs:{d}"]) for d in pairs
         },
         unconfirmed=counters.get("unconfirmed", 0),
+        flags_disagree=counters.get("flags_disagree", 0),
         latency_mean_seconds=counters.get("latency_ms", 0) / total / 1000 if total else None,
         latency_p90_seconds=_percentile(counters, 0.9),
         tokens=counters.get("tokens", 0),

@@ -26,7 +26,7 @@ DIMENSION = "actionability"
 async def health_after(*records: Record) -> object:
     store = MemoryHealth()
     for record in records:
-        await store.add(NOON, record)
+        await store.add([(NOON, record)])
     ((name, counters),) = (await store.read(NOON, NOON + HOUR)).items()
     return health_of(name, counters)
 
@@ -128,7 +128,7 @@ async def test_a_sick_judge_raises_one_ticket_of_its_own_and_it_ends_with_its_si
         ]
         for record in records:
             assert record.target.kind is TargetKind.CONVERSATION
-            await health.add(at, record)
+            await health.add([(at, record)])
         await world.windows.apply(records, now=at)
     world.now = NOON + 15 * MINUTE
     while world.now <= NOON + 5 * HOUR:
