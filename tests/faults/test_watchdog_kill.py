@@ -13,7 +13,8 @@ from monitor.policy import default_config, load_policy
 from monitor.settings import load_settings
 from tests.servers.fake_http import FakeHttp
 
-pytestmark = [pytest.mark.embedded, pytest.mark.timeout(240)]
+# A minute of waiting for sessions to end: with the other kills that `make faults` runs.
+pytestmark = [pytest.mark.embedded, pytest.mark.faults]
 
 STALE_SECONDS = 20
 START_LIMIT_SECONDS = 90
