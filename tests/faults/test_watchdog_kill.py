@@ -14,7 +14,7 @@ from monitor.settings import load_settings
 from tests.servers.fake_http import FakeHttp
 
 # A minute of waiting for sessions to end: with the other kills that `make faults` runs.
-pytestmark = [pytest.mark.embedded, pytest.mark.faults]
+pytestmark = [pytest.mark.embedded, pytest.mark.faults, pytest.mark.timeout(240)]
 
 STALE_SECONDS = 20
 START_LIMIT_SECONDS = 90
