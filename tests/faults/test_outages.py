@@ -29,6 +29,7 @@ WORKERS = {
 }
 EVENTS_PER_SECOND = 40.0
 DRAIN_LIMIT_SECONDS = 150.0
+IDLE_SECONDS = 8
 """A backlog, the takeover of partitions and the idleness of the last conversations."""
 STAGES = (
     ("sample", CONVERSATION_EVENTS),
@@ -59,7 +60,7 @@ def busy(kafka: ApacheKafka, folder: Path, namespace: str, *, seed: int) -> Iter
                 folder,
                 namespace,
                 clock={"kind": "wall", "tick_seconds": 0.5},
-                conversations={"idle_seconds": 8, "end_grace_seconds": 1},
+                conversations={"idle_seconds": IDLE_SECONDS, "end_grace_seconds": 1},
                 judge={
                     "backend": "llm",
                     "model": "stub",
@@ -91,6 +92,9 @@ def check_all(one: Busy) -> Funnel:
         lags = {stage: (house.committed(stage, topic), house.ends(topic)) for stage, topic in STAGES}
         return f"{traffic.sent} sent, {house.views.funnel()}, {lags}\n{house.running.logs()}"
 
+    wait_until(over, limit=DRAIN_LIMIT_SECONDS, told=told)
+    # Turns have their outcome before their conversation is over: the last ones close by idleness, and are judged.
+    time.sleep(IDLE_SECONDS + 4)
     wait_until(over, limit=DRAIN_LIMIT_SECONDS, told=told)
     funnel = house.views.funnel()
     records = records_of(house.settings)
@@ -164,7 +168,7 @@ def test_the_broker_is_killed_and_comes_back(apache_kafka: ApacheKafka, tmp_path
 
 
 def test_the_judge_is_gone_for_a_while(apache_kafka: ApacheKafka, tmp_path: Path) -> None:
-    """What it did not judge has failed, with its reason; sent back by hand, it is judged after all."""
+    """The breaker opens and its requests wait: an outage becomes a delay, not failures and a pile of dead letters."""
     with busy(apache_kafka, tmp_path, "judge", seed=4) as one:
         time.sleep(5)
         one.judge.go_away()
@@ -172,15 +176,6 @@ def test_the_judge_is_gone_for_a_while(apache_kafka: ApacheKafka, tmp_path: Path
         one.judge.come_back()
         time.sleep(5)
         funnel = check_all(one)
-        letters = [letter for letter in dead_letters_of(one.house.settings) if letter.stage == "judge"]
-        assert funnel.events["failed"] > 20
-        assert len(letters) == sum(
-            count for name, count in funnel.judgments.items() if name.endswith(" failed")
-        )
 
-        one.house.command("dead-letters", "retry", "--all", "--stage", "judge")
-        wait_until(lambda: not one.house.views.funnel().events.get("failed"), told=one.house.views.funnel)
-        one.house.wait_until_read("aggregate", JUDGMENTS)
-        records = records_of(one.house.settings)
-        assert double_counted(one.house.views, records) == 0
-        assert not [name for name in one.house.views.funnel().judgments if not name.endswith(" judged")]
+        assert not [name for name in funnel.judgments if not name.endswith(" judged")]
+        assert not [letter for letter in dead_letters_of(one.house.settings) if letter.stage == "judge"]
