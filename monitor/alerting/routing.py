@@ -22,7 +22,7 @@ NOBODY = "nobody"
 DEFAULT_INHIBIT_RULES = (
     # While the judge fails, what it says of quality is no news.
     InhibitRule(
-        source_matchers=(matcher('finding=~"judge.*"'),),
+        source_matchers=(matcher("finding=judge"),),
         target_matchers=(matcher('finding=~"gate|slo|regression"'),),
     ),
     # Who is woken for a fast burn needs no ticket for a slow one.
@@ -31,11 +31,11 @@ DEFAULT_INHIBIT_RULES = (
         target_matchers=(matcher('finding="slo"'), matcher('severity="ticket"')),
         equal=("assistant", "environment", "dimension", "variant"),
     ),
-    # What all traffic suffers from, each part of it does.
+    # What all traffic suffers from, each part of it does; but a ticket must not mute a page.
     InhibitRule(
-        source_matchers=(matcher('finding="gate"'), matcher(f'segment="{OVERALL}"')),
-        target_matchers=(matcher('finding="gate"'), matcher(f'segment!="{OVERALL}"')),
-        equal=("assistant", "environment", "dimension", "variant"),
+        source_matchers=(matcher('finding=~"gate|regression"'), matcher(f'segment="{OVERALL}"')),
+        target_matchers=(matcher('finding=~"gate|regression"'), matcher(f'segment!="{OVERALL}"')),
+        equal=("assistant", "environment", "dimension", "variant", "severity"),
     ),
 )
 

@@ -8,7 +8,9 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from agents.services import wall_now
 from monitor.alerting.alert import OPEN, Alert
+from monitor.alerting.muting import muted
 from monitor.alerting.receiver import Notification
 from monitor.alerting.render import as_json as notification_json
 from monitor.alerting.render import as_text, title
@@ -24,10 +26,13 @@ def list_alerts(
     as_json: JsonOption = False,
 ) -> None:
     """List the open alerts and those that ended last."""
-    with looking(name) as (_, _, looks):
-        chosen = ordered(looks.alerts(), recent)
+    with looking(name) as (_, policy, looks):
+        alerts = looks.alerts()
+        quiet = muted(alerts, policy.routing, looks.silences(), now=wall_now())
+    chosen = ordered(alerts, recent)
     if as_json:
-        printed(json.dumps([values_of(alert) for alert in chosen], indent=2))
+        listed = [values_of(alert) | {"muted_by": quiet.get(alert.fingerprint)} for alert in chosen]
+        printed(json.dumps(listed, indent=2))
         return
     opened = sum(alert.state in OPEN for alert in chosen)
     table = Table(title=f"{opened} open alerts; times are UTC", title_justify="left")
@@ -39,6 +44,8 @@ def list_alerts(
         row = (one.state, one.severity, title(one).replace("[", r"\["), *times, by_people(one))
         table.add_row(one.fingerprint, *row)
     screen().print(table)
+    for fingerprint, why in quiet.items():
+        printed(f"{fingerprint} is muted, and its receivers are not told. {why[:1].upper()}{why[1:]}")
 
 
 @app.command()
@@ -48,15 +55,20 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Show one alert: what changed, since when and how much, where, the worst cases."""
-    with looking(name) as (_, _, looks):
-        found = the_one(looks.alerts(), fingerprint)
+    with looking(name) as (_, policy, looks):
+        alerts = looks.alerts()
+        quiet = muted(alerts, policy.routing, looks.silences(), now=wall_now())
+    found = the_one(alerts, fingerprint)
     told = notification_of(found)
     if as_json:
         notes = {"notes": [note.model_dump(mode="json") for note in found.notes]}
         decisions = {"decisions": [one.model_dump(mode="json") for one in found.decisions]}
-        printed(json.dumps(notification_json(told) | notes | decisions, indent=2))
+        muting = {"muted_by": quiet.get(found.fingerprint)}
+        printed(json.dumps(notification_json(told) | notes | decisions | muting, indent=2))
         return
     printed(as_text(told))
+    if found.fingerprint in quiet:
+        printed(f"Muted, its receivers are not told: {quiet[found.fingerprint]}")
     if found.notes:
         printed("")
         printed("What people did")

@@ -61,12 +61,15 @@ def test_a_silence_is_added_listed_and_expired(alert: Alert) -> None:
     assert (listed["author"], listed["reason"]) == ("j.doe", "known")
     assert listed["matchers"] == ['dimension="safety"', 'severity=~"page|ticket"']
     assert silence_id in said("silence", "list")
+    assert f"{alert.fingerprint} is muted" in said("alerts", "list")
+    assert f"silence {silence_id}: known (j.doe)" in said("alerts", "show", alert.fingerprint)
 
     assert "told again" in said("silence", "expire", silence_id[:4])
     assert json.loads(said("silence", "list", "--json")) == []
     assert len(json.loads(said("silence", "list", "--all", "--json"))) == 1
     assert "was over already" in said("silence", "expire", silence_id)
     assert alert.fingerprint in said("alerts", "list")
+    assert "is muted" not in said("alerts", "list")
 
 
 @pytest.mark.usefixtures("alert")
