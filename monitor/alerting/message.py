@@ -8,6 +8,7 @@ from typing import assert_never
 from monitor.alerting.alert import Alert, AlertState
 from monitor.alerting.evidence import Change, Evidence, Point
 from monitor.alerting.labels import alertname
+from monitor.alerting.links import Links
 from monitor.alerting.naming import plain, runbook, title
 from monitor.alerting.notification import GroupNotification, Status
 from monitor.detection.finding import Figure, FindingKind, Severity
@@ -16,6 +17,7 @@ from monitor.windows.case import Case
 
 FULL_MAX = 5
 """Alerts of a group that are told in full, the gravest; of the others one line each. It keeps a storm readable."""
+HOUR = timedelta(hours=1)
 _FIGURE = {"mean": "mean", "pass_at_4": "pass@4", "critical_rate": "critical rate"}
 
 
@@ -27,6 +29,8 @@ class ToldCase:
     reason: str
     quotes: tuple[str, ...]
     command: str
+    link: str | None = None
+    """Where a tool of one's own shows it, if the configuration says where."""
 
 
 @dataclass(frozen=True)
@@ -76,10 +80,10 @@ class Message:
     at: datetime
 
 
-def message_of(notification: GroupNotification, *, external_url: str = "") -> Message:
-    """Return what a notification says; `external_url` stands before the paths of runbooks."""
+def message_of(notification: GroupNotification, *, links: Links = Links()) -> Message:
+    """Return what a notification says."""
     alerts = tuple(
-        told(one.alert, reason=one.alert.finding.reason, status=one.status, external_url=external_url)
+        told(one.alert, reason=one.alert.finding.reason, status=one.status, links=links)
         for one in notification.alerts[:FULL_MAX]
     )
     severities = (one.alert.severity for one in notification.alerts)
@@ -99,10 +103,9 @@ def message_of(notification: GroupNotification, *, external_url: str = "") -> Me
     )
 
 
-def told(alert: Alert, *, reason: str, status: Status, external_url: str = "") -> ToldAlert:
+def told(alert: Alert, *, reason: str, status: Status, links: Links = Links()) -> ToldAlert:
     """Return one alert in sentences."""
     evidence = alert.evidence
-    path = runbook(alert)
     return ToldAlert(
         alertname=alertname(alert.kind),
         title=plain(title(alert)),
@@ -113,9 +116,9 @@ def told(alert: Alert, *, reason: str, status: Status, external_url: str = "") -
         amount=tuple(plain(line) for line in _amount(alert)),
         plot=_plot(alert, evidence),
         where=tuple(plain(_where(change)) for change in evidence.changes) if evidence else (),
-        cases=tuple(_case(case) for case in evidence.cases) if evidence else (),
+        cases=tuple(_case(case, links) for case in evidence.cases) if evidence else (),
         agreement=plain(evidence.agreement.statement) if evidence and evidence.agreement else None,
-        runbook=f"{external_url.rstrip('/')}/{path}" if external_url else path,
+        runbook=links.runbook(runbook(alert)),
         command=f"monitor alerts show {alert.fingerprint}",
         fingerprint=alert.fingerprint,
     )
@@ -220,6 +223,8 @@ def _figure(figure: Figure) -> str:
 def _plot(alert: Alert, evidence: Evidence | None) -> Plot | None:
     if evidence is None or sum(point.value is not None for point in evidence.course) < 2:  # noqa: PLR2004 - a dot is no course
         return None
+    if alert.kind is FindingKind.CRITICAL:
+        return Plot("critical failures an hour", evidence.course, HOUR, alert.since, None)
     name = "critical_rate" if alert.labels.get("dimension") == CRITICAL else "mean"
     limit = next((figure.limit for figure in evidence.figures if figure.name == name), None)
     step = evidence.course[1].at - evidence.course[0].at
@@ -236,7 +241,7 @@ def _where(change: Change) -> str:
     return f"{readable(change.segment)}: {share}{figure}, n={change.n}"
 
 
-def _case(case: Case) -> ToldCase:
+def _case(case: Case, links: Links) -> ToldCase:
     kind = f" {case.kind}" if case.kind else ""
     where = f"intent={case.intent} prompt={case.prompt_hash}"
     return ToldCase(
@@ -244,4 +249,5 @@ def _case(case: Case) -> ToldCase:
         reason=plain(case.reason),
         quotes=tuple(plain(quote) for quote in case.quotes),
         command=plain(f"monitor explain {case.conversation_id}"),
+        link=links.case(case),
     )

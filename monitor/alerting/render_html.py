@@ -1,4 +1,4 @@
-"""A message in, one HTML fragment out: no script, no address but the runbook's, texts as texts."""
+"""A message in, one HTML fragment out: no script, no address but those of runbooks and cases, texts as texts."""
 
 from collections.abc import Iterator
 from html import escape
@@ -36,7 +36,8 @@ def _alert(alert: ToldAlert) -> Iterator[str]:
         for case in alert.cases:
             quotes = "".join(f"<blockquote>{escape(quote)}</blockquote>" for quote in case.quotes)
             head = f"<strong>{escape(case.head)}</strong><br>{escape(case.reason)}"
-            yield f"<li>{head}{quotes}<code>{escape(case.command)}</code></li>"
+            link = f"<br>{_link(case.link)}" if case.link else ""
+            yield f"<li>{head}{quotes}<code>{escape(case.command)}</code>{link}</li>"
         yield "</ul>"
     if alert.agreement:
         yield f"<p><strong>Judge and people:</strong> {escape(alert.agreement)}</p>"

@@ -51,6 +51,8 @@ def _alert(alert: ToldAlert) -> Iterator[str]:
             yield f"- {escaped(case.head)}: {escaped(case.reason)}"
             yield from (f"  - “{escaped(quote)}”" for quote in case.quotes)
             yield f"  - {code(case.command)}"
+            if case.link:
+                yield f"  - {escaped(case.link)}"
     if alert.agreement:
         yield from ("", f"**Judge and people:** {escaped(alert.agreement)}")
     yield from ("", f"**Runbook:** {escaped(alert.runbook)}", "", f"**Whole:** {code(alert.command)}")

@@ -45,3 +45,5 @@ def _case(case: ToldCase) -> Iterator[str]:
     yield f"    {case.reason}"
     yield from (f'    "{quote}"' for quote in case.quotes)
     yield f"    $ {case.command}"
+    if case.link:
+        yield f"    {case.link}"

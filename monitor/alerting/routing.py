@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from monitor.alerting.group import Rules
 from monitor.alerting.inhibition import InhibitRule
 from monitor.alerting.labels import LabelRule
+from monitor.alerting.links import CaseUrl, Links
 from monitor.alerting.matchers import matcher
 from monitor.alerting.receiver_policy import ReceiverPolicy
 from monitor.alerting.routes import Node, Route, matching, tree
@@ -64,6 +65,7 @@ class RoutingPolicy(BaseModel):
     delivery: DeliveryPolicy = DeliveryPolicy()
     watchdog: WatchdogPolicy | None = None
     external_url: str = ""
+    case_url: CaseUrl = ""
 
     @model_validator(mode="after")
     def _has_one_form(self) -> Self:
@@ -121,6 +123,11 @@ class RoutingPolicy(BaseModel):
                     f'or a route with the matcher finding="delivery"'
                 )
         return self
+
+    @property
+    def links(self) -> Links:
+        """Return what renderers make links of."""
+        return Links(external_url=self.external_url, case_url=self.case_url)
 
     @cached_property
     def tree(self) -> Node:

@@ -66,7 +66,7 @@ def show(
         muting = {"muted_by": quiet.get(found.fingerprint)}
         printed(json.dumps(notification_json(told) | notes | decisions | muting, indent=2))
         return
-    printed(as_text(told))
+    printed(as_text(told, links=policy.routing.links))
     if found.fingerprint in quiet:
         printed(f"Muted, its receivers are not told: {quiet[found.fingerprint]}")
     if found.notes:
