@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from monitor.alerting.alert import Alert, AlertState, Transition, changed
-from monitor.alerting.decision import DECISIONS_MAX, NOTES_MAX, Act, Decision, Note, Verdict
+from monitor.alerting.decision import DECISIONS_MAX, NOTES_MAX, Act, DecidedScore, Decision, Note, Verdict
 from monitor.detection.exception import GateException
 from monitor.detection.finding import FindingKind, Severity
+from monitor.judging.rubric import CRITICAL_MAX
+from monitor.windows.bucket import CRITICAL
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,13 @@ def decided(alert: Alert, verdict: Verdict, *, by: str, at: datetime, text: str 
     if alert.fired_at is None:
         return Refused("it never fired, so there is nothing to decide")
     decision = Decision(
-        verdict=verdict, severity=alert.severity, fired_at=alert.fired_at, by=by, at=at, text=text
+        verdict=verdict,
+        severity=alert.severity,
+        fired_at=alert.fired_at,
+        by=by,
+        at=at,
+        text=text,
+        scores=_scores(alert),
     )
     # Whoever thinks better of it decides again; the last word counts.
     others = tuple(one for one in alert.decisions if one.fired_at != alert.fired_at)
@@ -108,6 +116,24 @@ def precision_of(alerts: Iterable[Alert], *, since: datetime) -> tuple[Precision
     return tuple(
         Precision(severity=key[0], kind=key[1], fired=fired[key], verdicts=verdicts.get(key, {}))
         for key in ordered
+    )
+
+
+def _scores(alert: Alert) -> tuple[DecidedScore, ...]:
+    """Return the scores that the alert is about; a rate of critical failures is about the critical ones."""
+    cases = alert.evidence.cases if alert.evidence else ()
+    dimension = alert.labels.get("dimension")
+    return tuple(
+        DecidedScore(
+            judgment_id=case.judgment_id,
+            conversation_id=case.conversation_id,
+            dimension=case.dimension,
+            score=case.score,
+            judge_version=case.judge_version,
+            rubric_version=case.rubric_version,
+        )
+        for case in cases
+        if (case.score <= CRITICAL_MAX if dimension == CRITICAL else case.dimension == dimension)
     )
 
 

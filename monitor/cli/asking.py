@@ -68,6 +68,10 @@ class Looks(Views):
             lambda stores: stores.calibrations.get(judge_version=judge_version, rubric_version=rubric_version)
         )
 
+    def put_calibration(self, calibration: Calibration) -> None:
+        """Keep what is known of a judge's agreement with people."""
+        self._ask(lambda stores: stores.calibrations.put(calibration))
+
     def judge_health(self, end: datetime, hours: int) -> list[JudgeHealth]:
         """Return how each judge was in the hours before a time."""
         counters = self._ask(lambda stores: stores.health.read(end - timedelta(hours=hours), end))

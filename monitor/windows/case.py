@@ -30,6 +30,8 @@ class Case(Value):
     intent: str = UNKNOWN
     prompt_hash: str = UNKNOWN
     observed_at: Moment
+    judge_version: str = UNKNOWN
+    rubric_version: str = UNKNOWN
 
 
 def case_of(judgment: Judgment, score: DimensionScore) -> Case | None:
@@ -50,6 +52,8 @@ def case_of(judgment: Judgment, score: DimensionScore) -> Case | None:
         intent=judgment.attributes.intent,
         prompt_hash=judgment.served_by.prompt_hash or UNKNOWN,
         observed_at=judgment.observed_at,
+        judge_version=judgment.judge.version,
+        rubric_version=judgment.rubric_version,
     )
 
 

