@@ -43,6 +43,8 @@ class Forgotten(NamedTuple):
     answers: int
     cases: int
     alerts: int
+    messages: int
+    """Messages that wait for the topic or for receivers."""
 
 
 class Looks(Views):
@@ -126,10 +128,14 @@ class Looks(Views):
             alerts = 0
             for alert in await stores.alerts.all():
                 alerts += await _forget_in(stores, alert.fingerprint, conversation_id)
+            # After the alerts: what is told from now on is told without the words.
+            messages = await stores.alerts.forget(conversation_id) + await stores.groups.forget(
+                conversation_id
+            )
             await stores.answers.forget(list(judgment_ids))
             # Its record comes last: it names the judgments, should this have to be done again.
             texts = await stores.conversations.forget(conversation_id)
-            return Forgotten(texts, len(judgment_ids), cases, alerts)
+            return Forgotten(texts, len(judgment_ids), cases, alerts, messages)
 
         return self._ask(erase)
 
