@@ -34,16 +34,18 @@ def commented(alert: Alert, *, by: str, at: datetime, text: str) -> Transition:
 
 def excepted(alert: Alert, exception: GateException, *, at: datetime) -> Transition | Refused:
     """Note that somebody answers for its failing until a day; the gate stays as it is."""
-    if alert.kind not in {FindingKind.GATE, FindingKind.SLO}:
-        return Refused(f"exceptions are for gates; this is a {alert.kind} alert, which can be silenced")
     if exception.until <= at:
         return Refused("an exception must end in the future")
     text = f"until {exception.until:%Y-%m-%d %H:%M %Z}: {exception.reason}"
     return _noted(alert, Note(act=Act.EXCEPTED, by=exception.owner, at=at, text=text))
 
 
-def exception_for(alert: Alert, *, owner: str, reason: str, until: datetime) -> GateException:
+def exception_for(alert: Alert, *, owner: str, reason: str, until: datetime) -> GateException | Refused:
     """Return the exception that covers this alert alone: its dimension, segment, assistant and environment."""
+    if alert.kind not in {FindingKind.GATE, FindingKind.SLO}:
+        return Refused(
+            f"exceptions are for gates, and this is a {alert.kind} alert; `monitor silence add` mutes it for a time"
+        )
     return GateException(
         gate=alert.labels["dimension"],
         segment=alert.labels["segment"],

@@ -11,6 +11,7 @@ from monitor.alerting.labels import alertname
 from monitor.alerting.links import Links
 from monitor.alerting.naming import plain, runbook, title
 from monitor.alerting.notification import GroupNotification, Status
+from monitor.conversations.conversation import UNKNOWN
 from monitor.detection.finding import Figure, FindingKind, Severity
 from monitor.windows.bucket import CRITICAL, readable
 from monitor.windows.case import Case
@@ -164,8 +165,9 @@ def _changed(alert: Alert) -> Iterator[str]:
         yield "look at `monitor judge-health`; figures of the assistant rest on this judge"
         return
     lines = [*_announced(evidence, alert.since), *_first_seen(evidence, alert.since)]
-    if alert.kind is FindingKind.CRITICAL and "prompt_hash" in alert.labels:
-        lines.append(f"prompt_hash={readable(alert.labels['prompt_hash'])} gave these answers")
+    prompt = readable(alert.labels.get("prompt_hash", UNKNOWN))
+    if alert.kind is FindingKind.CRITICAL and prompt != UNKNOWN:
+        lines.append(f"prompt_hash={prompt} gave these answers")
     yield from lines or ["nothing that the events tell: the same configurations served before"]
 
 

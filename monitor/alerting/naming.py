@@ -4,7 +4,7 @@ import re
 
 from monitor.alerting.alert import Alert
 from monitor.detection.finding import FindingKind
-from monitor.windows.bucket import OVERALL, readable
+from monitor.windows.bucket import CRITICAL, OVERALL, readable
 
 # Control characters would steer a terminal, and direction marks would make a text read as another one.
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]+")
@@ -38,8 +38,12 @@ def title(alert: Alert) -> str:
     segment = labels["segment"]
     part = "" if segment == OVERALL else f", {readable(segment)}"
     if alert.kind is FindingKind.SLO:
-        return f"{labels['dimension']} burns its budget of failures for {where}{part}"
-    return f"{labels['dimension']} misses its gate for {where}{part}"
+        said = f"{labels['dimension']} burns its budget of failures for"
+    elif labels["dimension"] == CRITICAL:
+        said = "Too many critical failures of"
+    else:
+        said = f"{labels['dimension']} misses its gate for"
+    return f"{said} {where}{part}"
 
 
 def _variant(labels: dict[str, str]) -> str:

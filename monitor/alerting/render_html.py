@@ -41,7 +41,8 @@ def _alert(alert: ToldAlert) -> Iterator[str]:
         yield "</ul>"
     if alert.agreement:
         yield f"<p><strong>Judge and people:</strong> {escape(alert.agreement)}</p>"
-    yield f"<p><strong>Runbook:</strong> {_link(alert.runbook)}<br><code>{escape(alert.command)}</code></p>"
+    in_full = f"<strong>In full:</strong> <code>{escape(alert.command)}</code>"
+    yield f"<p><strong>Runbook:</strong> {_link(alert.runbook)}<br>{in_full}</p>"
 
 
 def _listed(heading: str, lines: tuple[str, ...]) -> Iterator[str]:

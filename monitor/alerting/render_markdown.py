@@ -55,7 +55,7 @@ def _alert(alert: ToldAlert) -> Iterator[str]:
                 yield f"  - {escaped(case.link)}"
     if alert.agreement:
         yield from ("", f"**Judge and people:** {escaped(alert.agreement)}")
-    yield from ("", f"**Runbook:** {escaped(alert.runbook)}", "", f"**Whole:** {code(alert.command)}")
+    yield from ("", f"**Runbook:** {escaped(alert.runbook)}", "", f"**In full:** {code(alert.command)}")
 
 
 def _listed(heading: str, lines: tuple[str, ...]) -> Iterator[str]:

@@ -93,7 +93,7 @@ def _sections(alert: ToldAlert) -> Iterator[list[str]]:
     course = [plot.line(alert.plot)] if alert.plot else []
     yield ["Since when, how much", *_bullets(alert.amount), *course]
     # The way on comes before what may not fit.
-    yield [f"Runbook: {alert.runbook}", f"Whole: {alert.command}"]
+    yield [f"Runbook: {alert.runbook}", f"In full: {alert.command}"]
     if alert.where:
         yield ["Where", *_bullets(alert.where)]
     for number, case in enumerate(alert.cases):

@@ -37,7 +37,7 @@ def alert_lines(alert: ToldAlert) -> Iterator[str]:
             yield from _case(case)
     if alert.agreement:
         yield from ("", "Judge and people", f"  {alert.agreement}")
-    yield from ("", f"Runbook: {alert.runbook}", f"Whole: {alert.command}")
+    yield from ("", f"Runbook: {alert.runbook}", f"In full: {alert.command}")
 
 
 def _case(case: ToldCase) -> Iterator[str]:

