@@ -65,4 +65,4 @@ def _speaks_of(case: Case, conversation_id: str) -> bool:
 def _silenced(case: Case, conversation_id: str) -> Case:
     if not _speaks_of(case, conversation_id):
         return case
-    return Case.model_validate(dict(case) | {"reason": FORGOTTEN, "quotes": ()})
+    return Case.model_validate(dict(case) | {"reason": FORGOTTEN, "quotes": (), "sources": ()})

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import assert_never
+from itertools import zip_longest
+from typing import NamedTuple, assert_never
 
 from monitor.alerting.alert import Alert, AlertState
 from monitor.alerting.evidence import Change, Evidence, Point
@@ -18,8 +19,20 @@ from monitor.windows.case import Case
 
 FULL_MAX = 5
 """Alerts of a group that are told in full, the gravest; of the others one line each. It keeps a storm readable."""
+_SAID_BY = {"answer": "answer", "user": "user", "reference": "document", "tool": "tool"}
 HOUR = timedelta(hours=1)
 _FIGURE = {"mean": "mean", "pass_at_4": "pass@4", "critical_rate": "critical rate"}
+
+
+class ToldQuote(NamedTuple):
+    """A quotation, and who says so; nobody if that is not known."""
+
+    by: str
+    text: str
+
+    def marked(self, before: str, after: str) -> str:
+        """Return it between quotation marks."""
+        return f"{self.by}: {before}{self.text}{after}" if self.by else f"{before}{self.text}{after}"
 
 
 @dataclass(frozen=True)
@@ -28,7 +41,7 @@ class ToldCase:
 
     head: str
     reason: str
-    quotes: tuple[str, ...]
+    quotes: tuple[ToldQuote, ...]
     command: str
     link: str | None = None
     """Where a tool of one's own shows it, if the configuration says where."""
@@ -249,7 +262,10 @@ def _case(case: Case, links: Links) -> ToldCase:
     return ToldCase(
         head=plain(f"{case.dimension} {case.score}{kind}  {case.conversation_id}  {where}"),
         reason=plain(case.reason),
-        quotes=tuple(plain(quote) for quote in case.quotes),
+        quotes=tuple(
+            ToldQuote(_SAID_BY.get(source, ""), plain(quote))
+            for quote, source in zip_longest(case.quotes, case.sources[: len(case.quotes)], fillvalue="")
+        ),
         command=plain(f"monitor explain {case.conversation_id}"),
         link=links.case(case),
     )

@@ -28,13 +28,16 @@ def _alert(alert: ToldAlert) -> Iterator[str]:
         yield from _listed("What changed", alert.changed)
     yield from _listed("Since when, how much", alert.amount)
     if alert.plot:
-        yield plot.svg(alert.plot)
+        # Mail programs leave out drawings and their titles.
+        yield f"{plot.svg(alert.plot)}<p><small>{escape(plot.line(alert.plot))}</small></p>"
     if alert.where:
         yield from _listed("Where", alert.where)
     if alert.cases:
         yield "<h4>Worst cases</h4><ul>"
         for case in alert.cases:
-            quotes = "".join(f"<blockquote>{escape(quote)}</blockquote>" for quote in case.quotes)
+            quotes = "".join(
+                f"<blockquote>{escape(quote.marked('“', '”'))}</blockquote>" for quote in case.quotes
+            )
             head = f"<strong>{escape(case.head)}</strong><br>{escape(case.reason)}"
             link = f"<br>{_link(case.link)}" if case.link else ""
             yield f"<li>{head}{quotes}<code>{escape(case.command)}</code>{link}</li>"

@@ -49,7 +49,7 @@ def _alert(alert: ToldAlert) -> Iterator[str]:
         yield from ("", "**Worst cases**", "")
         for case in alert.cases:
             yield f"- {escaped(case.head)}: {escaped(case.reason)}"
-            yield from (f"  - “{escaped(quote)}”" for quote in case.quotes)
+            yield from (f"  - {escaped(quote.marked('“', '”'))}" for quote in case.quotes)
             yield f"  - {code(case.command)}"
             if case.link:
                 yield f"  - {escaped(case.link)}"

@@ -98,7 +98,7 @@ def _sections(alert: ToldAlert) -> Iterator[list[str]]:
         yield ["Where", *_bullets(alert.where)]
     for number, case in enumerate(alert.cases):
         head = ["Worst cases"] if number == 0 else []
-        quotes = (f"“{quote}”" for quote in case.quotes)
+        quotes = (quote.marked("“", "”") for quote in case.quotes)
         yield [*head, case.head, case.reason, *quotes, case.command, *([case.link] if case.link else [])]
     if alert.agreement:
         yield [f"Judge and people: {alert.agreement}"]

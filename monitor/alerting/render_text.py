@@ -43,7 +43,7 @@ def alert_lines(alert: ToldAlert) -> Iterator[str]:
 def _case(case: ToldCase) -> Iterator[str]:
     yield f"  {case.head}"
     yield f"    {case.reason}"
-    yield from (f'    "{quote}"' for quote in case.quotes)
+    yield from ("    " + quote.marked('"', '"') for quote in case.quotes)
     yield f"    $ {case.command}"
     if case.link:
         yield f"    {case.link}"

@@ -25,6 +25,8 @@ class Case(Value):
     reason: str
     kind: str | None = None
     quotes: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    """Where each quotation stands: answer, user, reference, tool or none."""
     verbatim: bool = False
     """A quotation was found word for word where the judge says it stands."""
     intent: str = UNKNOWN
@@ -48,6 +50,7 @@ def case_of(judgment: Judgment, score: DimensionScore) -> Case | None:
         reason=_cut(score.reason, REASON_MAX),
         kind=score.kind,
         quotes=tuple(_cut(quote.text, QUOTE_MAX) for quote in score.quotes[:QUOTES_MAX]),
+        sources=tuple(quote.source for quote in score.quotes[:QUOTES_MAX]),
         verbatim=any(quote.verbatim and quote.source != "none" for quote in score.quotes),
         intent=judgment.attributes.intent,
         prompt_hash=judgment.served_by.prompt_hash or UNKNOWN,

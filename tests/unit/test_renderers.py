@@ -81,6 +81,21 @@ def test_every_form_links_the_cases_where_the_configuration_says_where() -> None
     assert "https://tool" not in as_text(message_of(a_group()))
 
 
+def test_a_quotation_says_whether_the_answer_or_the_document_says_so() -> None:
+    """Two sentences that contradict each other help nobody who does not know which is the policy."""
+    case = a_case(0).model_copy(
+        update={"quotes": ("free forever", "fees apply", "?"), "sources": ("answer", "reference")}
+    )
+    alert = an_alert()
+    assert alert.evidence is not None
+    shown = alert.model_copy(update={"evidence": alert.evidence.model_copy(update={"cases": (case,)})})
+    message = message_of(a_group(shown))
+
+    assert 'answer: "free forever"\n    document: "fees apply"\n    "?"' in as_text(message)
+    for form in (as_markdown(message).replace("\\", ""), as_html(message), str(as_slack(message))):
+        assert "document: “fees apply”" in form
+
+
 def test_a_change_names_its_distance_from_the_onset() -> None:
     """What changed an hour before is a suspect, what changed an hour after is none."""
     text = as_text(message_of(a_group()))
