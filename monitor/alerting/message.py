@@ -21,6 +21,8 @@ FULL_MAX = 5
 """Alerts of a group that are told in full, the gravest; of the others one line each. It keeps a storm readable."""
 _SAID_BY = {"answer": "answer", "user": "user", "reference": "document", "tool": "tool"}
 HOUR = timedelta(hours=1)
+CASES_BESIDE = 3
+"""Cases of an alert that is not the first of its message; the first shows all that it keeps."""
 _FIGURE = {"mean": "mean", "pass_at_4": "pass@4", "critical_rate": "critical rate"}
 
 
@@ -76,6 +78,14 @@ class ToldAlert:
     runbook: str
     command: str
     fingerprint: str
+    cases_left: int = 0
+    """Cases that it keeps and that are not told here."""
+
+    @property
+    def cases_heading(self) -> str:
+        """Return what stands over its cases."""
+        total = len(self.cases) + self.cases_left
+        return f"Worst cases, {len(self.cases)} of {total}" if self.cases_left else "Worst cases"
 
 
 @dataclass(frozen=True)
@@ -97,8 +107,14 @@ class Message:
 def message_of(notification: GroupNotification, *, links: Links = Links()) -> Message:
     """Return what a notification says."""
     alerts = tuple(
-        told(one.alert, reason=one.alert.finding.reason, status=one.status, links=links)
-        for one in notification.alerts[:FULL_MAX]
+        told(
+            one.alert,
+            reason=one.alert.finding.reason,
+            status=one.status,
+            links=links,
+            cases_max=CASES_BESIDE if number else None,
+        )
+        for number, one in enumerate(notification.alerts[:FULL_MAX])
     )
     severities = (one.alert.severity for one in notification.alerts)
     worst = max(severities, key=lambda severity: severity.weight, default=Severity.INFO)
@@ -117,9 +133,12 @@ def message_of(notification: GroupNotification, *, links: Links = Links()) -> Me
     )
 
 
-def told(alert: Alert, *, reason: str, status: Status, links: Links = Links()) -> ToldAlert:
+def told(
+    alert: Alert, *, reason: str, status: Status, links: Links = Links(), cases_max: int | None = None
+) -> ToldAlert:
     """Return one alert in sentences."""
     evidence = alert.evidence
+    cases = evidence.cases if evidence else ()
     return ToldAlert(
         alertname=alertname(alert.kind),
         title=plain(title(alert)),
@@ -130,11 +149,12 @@ def told(alert: Alert, *, reason: str, status: Status, links: Links = Links()) -
         amount=tuple(plain(line) for line in _amount(alert)),
         plot=_plot(alert, evidence),
         where=tuple(plain(_where(change)) for change in evidence.changes) if evidence else (),
-        cases=tuple(_case(case, links) for case in evidence.cases) if evidence else (),
+        cases=tuple(_case(case, links) for case in cases[:cases_max]),
         agreement=plain(evidence.agreement.statement) if evidence and evidence.agreement else None,
         runbook=links.runbook(runbook(alert)),
         command=f"monitor alerts show {alert.fingerprint}",
         fingerprint=alert.fingerprint,
+        cases_left=0 if cases_max is None else max(0, len(cases) - cases_max),
     )
 
 
@@ -216,7 +236,7 @@ def _amount(alert: Alert) -> Iterator[str]:
     yield f"since {stamp(alert.since)}{end}"
     match alert.kind:
         case FindingKind.CRITICAL:
-            yield f"{alert.total} cases"
+            yield f"{alert.total} critical scores, of turns and of whole conversations"
         case FindingKind.GATE | FindingKind.SLO | FindingKind.JUDGE:
             figures = alert.evidence.figures if alert.evidence else alert.finding.figures
             yield from (_figure(figure) for figure in figures if figure.limit is not None)
@@ -239,7 +259,7 @@ def _plot(alert: Alert, evidence: Evidence | None) -> Plot | None:
     if evidence is None or sum(point.value is not None for point in evidence.course) < 2:  # noqa: PLR2004 - a dot is no course
         return None
     if alert.kind is FindingKind.CRITICAL:
-        return Plot("critical failures an hour", evidence.course, HOUR, alert.since, None)
+        return Plot("critical scores an hour", evidence.course, HOUR, alert.since, None)
     name = "critical_rate" if alert.labels.get("dimension") == CRITICAL else "mean"
     limit = next((figure.limit for figure in evidence.figures if figure.name == name), None)
     step = evidence.course[1].at - evidence.course[0].at

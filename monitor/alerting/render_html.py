@@ -33,7 +33,7 @@ def _alert(alert: ToldAlert) -> Iterator[str]:
     if alert.where:
         yield from _listed("Where", alert.where)
     if alert.cases:
-        yield "<h4>Worst cases</h4><ul>"
+        yield f"<h4>{escape(alert.cases_heading)}</h4><ul>"
         for case in alert.cases:
             quotes = "".join(
                 f"<blockquote>{escape(quote.marked('“', '”'))}</blockquote>" for quote in case.quotes

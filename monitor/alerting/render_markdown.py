@@ -46,7 +46,7 @@ def _alert(alert: ToldAlert) -> Iterator[str]:
     if alert.where:
         yield from _listed("Where", alert.where)
     if alert.cases:
-        yield from ("", "**Worst cases**", "")
+        yield from ("", f"**{alert.cases_heading}**", "")
         for case in alert.cases:
             yield f"- {escaped(case.head)}: {escaped(case.reason)}"
             yield from (f"  - {escaped(quote.marked('“', '”'))}" for quote in case.quotes)

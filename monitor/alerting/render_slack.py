@@ -97,7 +97,7 @@ def _sections(alert: ToldAlert) -> Iterator[list[str]]:
     if alert.where:
         yield ["Where", *_bullets(alert.where)]
     for number, case in enumerate(alert.cases):
-        head = ["Worst cases"] if number == 0 else []
+        head = [alert.cases_heading] if number == 0 else []
         quotes = (quote.marked("“", "”") for quote in case.quotes)
         yield [*head, case.head, case.reason, *quotes, case.command, *([case.link] if case.link else [])]
     if alert.agreement:

@@ -32,7 +32,7 @@ def alert_lines(alert: ToldAlert) -> Iterator[str]:
     if alert.where:
         yield from ("", "Where", *(f"  {line}" for line in alert.where))
     if alert.cases:
-        yield from ("", "Worst cases")
+        yield from ("", alert.cases_heading)
         for case in alert.cases:
             yield from _case(case)
     if alert.agreement:

@@ -110,7 +110,7 @@ def test_the_plot_counts_the_cases_of_each_hour() -> None:
     assert list(course) == [NOON + (hour - 21) * HOUR for hour in range(24)]
     assert {at - NOON: value for at, value in course.items() if value} == {-HOUR: 1, 0 * HOUR: 1, 2 * HOUR: 2}
     text = as_text(Notification(id="n", alert=alert, reason="r", at=NOON))
-    assert "▅▅▁█  critical failures an hour between 0 and 2" in text
+    assert "▅▅▁█  critical scores an hour between 0 and 2" in text
 
 
 def test_a_judgment_that_comes_twice_counts_once() -> None:

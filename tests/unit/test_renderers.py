@@ -81,6 +81,15 @@ def test_every_form_links_the_cases_where_the_configuration_says_where() -> None
     assert "https://tool" not in as_text(message_of(a_group()))
 
 
+def test_the_further_alerts_of_a_message_show_three_cases_and_say_of_how_many() -> None:
+    """Forty cases in one message are read by nobody, and none of them is left out unsaid."""
+    message = message_of(a_group(an_alert(1), an_alert(2)))
+
+    assert [len(alert.cases) for alert in message.alerts] == [8, 3]
+    for form in (as_text(message), as_markdown(message), as_html(message), str(as_slack(message))):
+        assert "Worst cases, 3 of 8" in form
+
+
 def test_a_quotation_says_whether_the_answer_or_the_document_says_so() -> None:
     """Two sentences that contradict each other help nobody who does not know which is the policy."""
     case = a_case(0).model_copy(
