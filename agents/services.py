@@ -12,6 +12,7 @@ from monitor.adapters.redis_budget import RedisPurse
 from monitor.adapters.redis_calibrations import RedisCalibrations
 from monitor.adapters.redis_changes import RedisChanges
 from monitor.adapters.redis_clock import RedisClock
+from monitor.adapters.redis_configurations import RedisConfigurations
 from monitor.adapters.redis_connection import blocking_client, waiting_client
 from monitor.adapters.redis_conversations import RedisConversations
 from monitor.adapters.redis_functions import Client
@@ -50,6 +51,7 @@ class Stores:
     answers: RedisAnswers
     calibrations: RedisCalibrations
     health: RedisHealth
+    configurations: RedisConfigurations
     clock: RedisClock
     purse: RedisPurse
 
@@ -65,6 +67,7 @@ class Stores:
             self.clock,
             self.purse,
             self.health,
+            self.configurations,
         ):
             await store.start()
 
@@ -114,6 +117,7 @@ def build_stores(settings: Settings, policy: Policy) -> Stores:
         answers=RedisAnswers(client, keys, keep_days=policy.monitor.conversations.keep_records_days),
         calibrations=RedisCalibrations(client, keys),
         health=RedisHealth(client, keys),
+        configurations=RedisConfigurations(client, keys),
         clock=RedisClock(client, keys, partitions=policy.monitor.topics.partitions),
         purse=RedisPurse(client, keys),
     )

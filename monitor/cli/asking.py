@@ -12,12 +12,15 @@ from rich.console import Console
 from agents.services import Stores
 from monitor.adapters.kafka_admin import BrokerUnavailable, KafkaAdmin
 from monitor.alerting.alert import Alert, Transition
+from monitor.alerting.changes import Sighting
 from monitor.alerting.deciding import Refused
 from monitor.alerting.forgetting import without_words_of
 from monitor.alerting.silence import Silence
 from monitor.cli.context import load, sentences
 from monitor.cli.views import Views
 from monitor.detection.exception import GateException
+from monitor.detection.registry import Registered, Served, Tally
+from monitor.intake.event import Environment
 from monitor.judging.calibration import Calibration
 from monitor.judging.health import JudgeHealth, health_of
 from monitor.policy import Policy
@@ -72,6 +75,26 @@ class Looks(Views):
         """Return how each judge was in the hours before a time."""
         counters = self._ask(lambda stores: stores.health.read(end - timedelta(hours=hours), end))
         return [health_of(name, one) for name, one in counters.items()]
+
+    def registered(self) -> tuple[Registered, ...]:
+        """Return the configurations that were evaluated offline."""
+        return self._ask(lambda stores: stores.configurations.registered())
+
+    def register(self, entries: Sequence[Registered]) -> None:
+        """Write configurations that were evaluated offline."""
+        self._ask(lambda stores: stores.configurations.register(entries))
+
+    def unregister(self, entry_id: str) -> bool:
+        """Take a configuration out; False if there was none."""
+        return self._ask(lambda stores: stores.configurations.remove(entry_id))
+
+    def served(self, end: datetime, hours: int) -> Mapping[Served, Tally]:
+        """Return what served in the hours before a time."""
+        return self._ask(lambda stores: stores.configurations.served(end - timedelta(hours=hours), end))
+
+    def sightings(self, assistant: str, environment: Environment) -> tuple[Sighting, ...]:
+        """Return what was seen of one assistant."""
+        return self._ask(lambda stores: stores.changes.sightings(assistant, environment))
 
     def begins(self) -> tuple[datetime, ...]:
         """Return the starts of all kept buckets."""
