@@ -10,6 +10,7 @@ from monitor.adapters.redis_alerts import RedisAlerts
 from monitor.adapters.redis_answers import RedisAnswers
 from monitor.adapters.redis_budget import RedisPurse
 from monitor.adapters.redis_calibrations import RedisCalibrations
+from monitor.adapters.redis_census import RedisCensus
 from monitor.adapters.redis_changes import RedisChanges
 from monitor.adapters.redis_clock import RedisClock
 from monitor.adapters.redis_configurations import RedisConfigurations
@@ -46,6 +47,7 @@ class Stores:
     alerts: RedisAlerts
     groups: RedisGroups
     changes: RedisChanges
+    census: RedisCensus
     heartbeats: RedisHeartbeats
     review: RedisReview
     answers: RedisAnswers
@@ -112,6 +114,7 @@ def build_stores(settings: Settings, policy: Policy) -> Stores:
         alerts=RedisAlerts(client, keys),
         groups=RedisGroups(client, keys),
         changes=RedisChanges(client, keys),
+        census=RedisCensus(client, keys),
         heartbeats=RedisHeartbeats(client, keys),
         review=RedisReview(client, keys),
         answers=RedisAnswers(client, keys, keep_days=policy.monitor.conversations.keep_records_days),

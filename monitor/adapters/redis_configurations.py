@@ -61,7 +61,7 @@ class RedisConfigurations:
         await self._functions.call_many(
             "cm_configurations_count",
             [
-                ((self._key(hour, "seen"), self._key(hour, "counts")), arguments)
+                ((self._key(hour, "seen"), self._key(hour, "served")), arguments)
                 for hour, arguments in by_hour.items()
             ],
         )
@@ -72,7 +72,7 @@ class RedisConfigurations:
         hour = hour_of(start)
         while hour < end:
             with guarded("configurations"):
-                counts = cast("dict[bytes, bytes]", await self._client.hgetall(self._key(hour, "counts")))
+                counts = cast("dict[bytes, bytes]", await self._client.hgetall(self._key(hour, "served")))
             for field, count in counts.items():
                 served, rate = _read(field)
                 tally = Tally(int(count), int(count) / rate)

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from agents.services import wall_now
 from monitor.alerting.changes import Aspect, combined
-from monitor.cli.asking import JsonOption, Looks, NameOption, looking, minute, printed, screen
+from monitor.cli.asking import JsonOption, Looks, NameOption, latest, looking, minute, printed, screen
 from monitor.cli.context import EXIT_USAGE
 from monitor.detection.registry import (
     NOTHING,
@@ -93,8 +93,7 @@ def list_configurations(
 ) -> None:
     """List what was evaluated and what serves; what serves and is not registered comes first."""
     with looking(name) as (_, policy, looks):
-        end: datetime = looks.newest() or wall_now()
-        found = lines_of(looks, policy.gates.configurations, end, hours)
+        found = lines_of(looks, policy.gates.configurations, latest(policy, looks), hours)
     if as_json:
         printed(json.dumps([one.model_dump(mode="json") for one in found], indent=2))
         return
