@@ -4,6 +4,7 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import cast
 
 from monitor.adapters.redis_functions import Argument, Client, Functions, guarded
@@ -89,6 +90,7 @@ class RedisConfigurations:
         return self._keys.plain(f"{{configurations/{hour:%Y-%m-%dT%H}}}", part)
 
 
+@lru_cache(maxsize=4096)
 def _field(served: Served, rate: float) -> str:
     # The rate is the weight class, so that counts stay whole numbers.
     return json.dumps([*served, rate], ensure_ascii=False)

@@ -128,7 +128,7 @@ def sights_of(records: Iterable[Record], policy: ConfigurationPolicy) -> tuple[S
         values = tuple((key, getattr(record.served_by, key) or "") for key in keys)
         served = Served(record.attributes.assistant, record.attributes.environment, values)
         # Whoever judges it, and however often: it is one conversation.
-        text = json.dumps([record.target.conversation_id, *served])
+        text = "\x1f".join((record.target.conversation_id, *served[:2], *(value for _, value in values)))
         unit = hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
         found.append(Sight(served, hour_of(record.observed_at), record.rate, unit))
     return tuple(found)
