@@ -3,7 +3,6 @@
 import asyncio
 
 import pytest
-import redis.asyncio
 
 from monitor.adapters.memory_groups import MemoryGroupStore
 from monitor.adapters.redis_functions import StoreUnavailable
@@ -18,6 +17,7 @@ from monitor.alerting.silence import Silence, a_silence, expired
 from tests.judgments import HOUR, MINUTE, NOON
 from tests.notifications import a_group as citing
 from tests.notifications import an_alert
+from tests.servers.valkey import absent_valkey
 
 LATER = NOON + 24 * HOUR
 
@@ -175,7 +175,7 @@ class TestGroupStore:
 
 async def test_an_absent_server_is_said_in_our_words() -> None:
     """The pipeline waits for StoreUnavailable, not for a library's exceptions."""
-    client = redis.asyncio.Redis(port=1, socket_connect_timeout=0.2)
+    client = absent_valkey()
     groups = RedisGroups(client, Keys("test"))
     with pytest.raises(StoreUnavailable):
         await groups.groups()
