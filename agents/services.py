@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from agents.documents import consulting, in_event
 from agents.endpoints import QUEUE_SECONDS, Endpoints, allowance_of
 from monitor.adapters.redis_alerts import RedisAlerts
+from monitor.adapters.redis_anchors import RedisAnchors
 from monitor.adapters.redis_answers import RedisAnswers
 from monitor.adapters.redis_budget import RedisPurse
 from monitor.adapters.redis_calibrations import RedisCalibrations
@@ -48,6 +49,7 @@ class Stores:
     heartbeats: RedisHeartbeats
     review: RedisReview
     answers: RedisAnswers
+    anchors: RedisAnchors
     calibrations: RedisCalibrations
     health: RedisHealth
     clock: RedisClock
@@ -112,6 +114,7 @@ def build_stores(settings: Settings, policy: Policy) -> Stores:
         heartbeats=RedisHeartbeats(client, keys),
         review=RedisReview(client, keys),
         answers=RedisAnswers(client, keys, keep_days=policy.monitor.conversations.keep_records_days),
+        anchors=RedisAnchors(client, keys),
         calibrations=RedisCalibrations(client, keys),
         health=RedisHealth(client, keys),
         clock=RedisClock(client, keys, partitions=policy.monitor.topics.partitions),

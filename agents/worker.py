@@ -11,7 +11,7 @@ from typing import Any
 
 import structlog
 
-from agents import aggregate, assemble, changes, evaluate, judge, notify, watchdog
+from agents import aggregate, anchors, assemble, changes, evaluate, judge, notify, watchdog
 from agents.app import build_app
 from agents.consume import Progress
 from agents.heartbeat import Pulse, Ticks, instance_of, living_name
@@ -97,6 +97,7 @@ def build_stage(
             progress = judge.attach(
                 app, pipeline, concurrency=concurrency, prefix=prefix, metrics=metrics, gate=services.gate
             )
+            anchors.attach(app, services)
         case "aggregate":
             progress = aggregate.attach(app, pipeline, prefix=prefix, metrics=metrics)
         case "changes":

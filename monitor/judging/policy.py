@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from monitor.judging.anchors import AnchorPolicy
 from monitor.judging.cascade import CascadePolicy
 from monitor.judging.health import HealthPolicy
 from monitor.judging.judgment import FailureKind
@@ -125,6 +126,7 @@ class JudgePolicy(_Section):
     fallback: FallbackSection | None = None
     cascade: CascadePolicy = CascadePolicy()
     health: HealthPolicy = HealthPolicy()
+    anchors: AnchorPolicy = AnchorPolicy()
 
     @property
     def price(self) -> Price | None:
