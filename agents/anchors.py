@@ -17,6 +17,7 @@ from agents.inbound import PASSING
 from agents.services import Services, rules_of, uses_model
 from monitor.adapters.redis_answers import RedisAnswers
 from monitor.adapters.redis_keys import Keys
+from monitor.alerting.judges import LiveAnchors
 from monitor.hops.anchors import JudgeAnchors
 from monitor.intake.decode import Rejected
 from monitor.judging.anchors import Anchor, read_anchors
@@ -89,6 +90,19 @@ def build_rounds(services: Services, anchors: Sequence[Anchor]) -> JudgeAnchors:
         partitions=policy.monitor.topics.partitions,
         now=services.now,
         gate=services.gate,
+    )
+
+
+def live_anchors(services: Services) -> LiveAnchors | None:
+    """Return what the evaluator reads of the anchors; None where none are judged."""
+    policy = services.policy
+    if policy.monitor.judge.anchors.every_minutes is None:
+        return None
+    return LiveAnchors(
+        store=services.stores.anchors,
+        judge=services.judge.identity,
+        rubric_version=policy.rubric.version,
+        policy=policy.monitor.judge.anchors,
     )
 
 

@@ -20,6 +20,7 @@ from monitor.alerting.alert import Transition
 from monitor.alerting.delivery import Attempt
 from monitor.alerting.gathering import Background
 from monitor.alerting.group_store import GroupStore
+from monitor.alerting.judges import LiveAnchors
 from monitor.alerting.receiver import Receiver
 from monitor.alerting.store import AlertStore
 from monitor.clock import ClockStore
@@ -58,6 +59,8 @@ class Ports:
     now: Now
     background: Background = field(default_factory=Background)
     health: HealthStore | None = None
+    anchors: LiveAnchors | None = None
+    """The anchors of the judge whose series speak; None where none are judged."""
     cascade: Cascade | None = None
     """Several judges in stages, in the executor's place; None for one judge."""
 
@@ -114,6 +117,7 @@ class Pipeline:
             background=ports.background,
             health=ports.health,
             health_policy=policy.monitor.judge.health,
+            anchors=ports.anchors,
         )
         self._changes = RecordChanges(
             background=ports.background, publisher=publisher, prefix=prefix, now=ports.now

@@ -1,25 +1,63 @@
 """Judges' counters in, transitions of their own alerts out. Doing it twice changes nothing."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from monitor.alerting.alert import OPEN, Transition
 from monitor.alerting.life import advance
 from monitor.alerting.store import AlertStore
 from monitor.detection.finding import Finding, FindingKind, Outcome, Persistence
+from monitor.detection.judge_drift import CHECK, Anchored, anchored, drift_finding, over
 from monitor.detection.judge_health import health_finding
+from monitor.judging.anchors import AnchorPolicy, AnchorStore
 from monitor.judging.health import HealthPolicy, HealthStore, health_of
+from monitor.judging.judgment import JudgeIdentity
 
 AT_ONCE = Persistence(for_minutes=15, clear_minutes=60)
 """The counters look back over hours themselves; a quarter keeps one bad minute at an hour's beginning quiet."""
+LOOK_BACK = timedelta(days=9)
+"""How far the onset of a drift is looked for: as far as scores are kept."""
+
+
+@dataclass(frozen=True)
+class LiveAnchors:
+    """The anchors of the judge whose series speak."""
+
+    store: AnchorStore
+    judge: JudgeIdentity
+    rubric_version: str
+    policy: AnchorPolicy
+
+    async def read(self, now: datetime) -> Anchored:
+        """Return what the anchors say at a time; raises StoreUnavailable."""
+        versions = {"judge_version": self.judge.version, "rubric_version": self.rubric_version}
+        pins = await self.store.pins(**versions)
+        scores = await self.store.scores(now - LOOK_BACK, now, **versions)
+        return anchored(pins, scores, self.policy, now=now, **versions)
 
 
 async def evaluate_judges(
     health: HealthStore, alerts: AlertStore, policy: HealthPolicy, *, now: datetime
 ) -> tuple[Transition, ...]:
     """Look at every judge that spoke in the last hours and write what changes; the silent ones change nothing."""
+    return await _written(alerts, await findings_of(health, policy, now=now), now)
+
+
+async def evaluate_drift(live: LiveAnchors, alerts: AlertStore, *, now: datetime) -> tuple[Transition, ...]:
+    """Look at the live judge's anchors and write what changes; the drift of a judge that is gone is over."""
+    findings = [drift_finding(await live.read(now), live.judge, live.policy, now=now)]
+    for alert in await alerts.all(OPEN):
+        of_drift = alert.kind is FindingKind.JUDGE and alert.labels.get("check") == CHECK
+        if of_drift and alert.fingerprint != findings[0].fingerprint:
+            findings.append(over(alert.labels, now=now))
+    return await _written(alerts, findings, now)
+
+
+async def _written(alerts: AlertStore, findings: Sequence[Finding], now: datetime) -> tuple[Transition, ...]:
     opened = {alert.fingerprint for alert in await alerts.all(OPEN) if alert.kind is FindingKind.JUDGE}
     transitions = []
-    for finding in await findings_of(health, policy, now=now):
+    for finding in findings:
         if finding.fingerprint not in opened and finding.outcome is not Outcome.FAIL:
             continue
         alert = await alerts.get(finding.fingerprint)

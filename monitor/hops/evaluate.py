@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from monitor.alerting.alert import OPEN, Alert, Transition
 from monitor.alerting.evaluation import evaluate
 from monitor.alerting.gathering import Background
-from monitor.alerting.judges import evaluate_judges
+from monitor.alerting.judges import LiveAnchors, evaluate_drift, evaluate_judges
 from monitor.alerting.store import AlertStore
 from monitor.clock import ClockKind, ClockPolicy, ClockStore, floor
 from monitor.detection.critical import CriticalPolicy
@@ -39,6 +39,7 @@ class Evaluate:
         background: Background | None = None,
         health: HealthStore | None = None,
         health_policy: HealthPolicy | None = None,
+        anchors: LiveAnchors | None = None,
     ) -> None:
         """Take the ports, and the judges whose series speak."""
         self._background = background or Background()
@@ -53,6 +54,7 @@ class Evaluate:
         self._now = now
         self._health = health
         self._health_policy = health_policy or HealthPolicy()
+        self._anchors = anchors
 
     async def __call__(self) -> list[Transition]:
         """Evaluate each boundary that was crossed since the last time, in order; jump over what is empty."""
@@ -81,6 +83,8 @@ class Evaluate:
                 transitions += await evaluate_judges(
                     self._health, self._alerts, self._health_policy, now=boundary
                 )
+            if self._anchors is not None:
+                transitions += await evaluate_drift(self._anchors, self._alerts, now=boundary)
             if not await self._alerts.claim_evaluation(boundary, through):
                 return transitions
             through = boundary

@@ -1,0 +1,80 @@
+"""A judge that has drifted is told of, once and by name; one that has not, or that nobody knows enough of, is not."""
+
+from dataclasses import replace
+
+from monitor.adapters.memory_anchors import MemoryAnchors
+from monitor.alerting.alert import Alert, AlertState
+from monitor.alerting.judges import LiveAnchors
+from monitor.alerting.naming import runbook, title
+from monitor.clock import ClockKind
+from monitor.detection.finding import Outcome
+from monitor.detection.judge_drift import anchored, drift_finding
+from monitor.judging.anchors import AnchorPolicy
+from monitor.judging.judgment import JudgeIdentity
+from monitor.pipeline import Pipeline
+from tests.anchors import JUDGE, later, pinned
+from tests.conversations import ROOT
+from tests.events import HOUR, MINUTE, NOON
+from tests.world import IDENTITY, World
+
+POLICY = AnchorPolicy(min_anchors=20)
+PINS = pinned([4] * 30)
+
+
+def found(*rounds: list, hours: int = 24) -> tuple[Outcome, str]:
+    scores = [one for number, values in enumerate(rounds, start=1) for one in later(values, number)]
+    known = anchored(PINS, scores, POLICY, now=NOON + hours * HOUR, **JUDGE)
+    finding = drift_finding(known, IDENTITY, POLICY, now=NOON + hours * HOUR)
+    assert bool(finding.figures) == (finding.outcome is Outcome.FAIL)
+    return finding.outcome, finding.reason
+
+
+def test_a_drift_says_how_much_how_sure_on_what_and_since_when() -> None:
+    outcome, reason = found([4] * 30, [4] * 30, [3] * 20 + [4] * 10, [3] * 20 + [4] * 10)
+
+    assert outcome is Outcome.FAIL
+    # Rounds 1 and 2 are as pinned, 3 and 4 a point lower on twenty of thirty: on average a third of a point.
+    assert reason.startswith("the judge has drifted by -0.33 [-0.4")
+    assert reason.endswith("] points on safety since 2026-03-10 15:00 UTC (n=30)")
+
+
+def test_a_shift_below_the_floor_or_of_a_few_anchors_is_no_drift() -> None:
+    """Whoever is told of every hundredth stops reading."""
+    assert found([4] * 30)[0] is Outcome.PASS
+    assert found([3] * 3 + [4] * 27)[0] is Outcome.PASS
+    assert found([3] * 19) == (Outcome.NO_DATA, "19 anchors with a newer score of the 20 it needs")
+    assert found()[0] is Outcome.NO_DATA
+
+
+def test_only_the_newest_hours_count() -> None:
+    """A judge that came back is well, though its bad day is still kept."""
+    assert found([3] * 30, *([4] * 30 for _ in range(30)), hours=32)[0] is Outcome.PASS
+
+
+async def evaluated(world: World, pipeline: Pipeline, *, until: float, since: float = 0) -> list[Alert]:
+    world.now = NOON + since * HOUR
+    while world.now <= NOON + until * HOUR:
+        await pipeline.evaluate()
+        world.now += 15 * MINUTE
+    return list(await world.alerts.all())
+
+
+async def test_a_drift_is_one_ticket_that_ends_when_its_judge_is_gone() -> None:
+    """A new judge pins anew, and the drift of the old one is nobody's business any more."""
+    world, store = World(clock=ClockKind.WALL), MemoryAnchors()
+    for one in [*PINS.values(), *later([3] * 30, 1)]:
+        await store.add(one, **JUDGE)
+
+    def with_judge(version: str) -> Pipeline:
+        judge = JudgeIdentity(stage="first", backend="fake", version=version, model_asked="fake")
+        live = LiveAnchors(store=store, judge=judge, rubric_version="r1", policy=POLICY)
+        return Pipeline(replace(world.ports, anchors=live), world.policy, world.sender)
+
+    (alert,) = await evaluated(world, with_judge("j"), until=6)
+    assert (alert.state, len(alert.firings), alert.severity) == (AlertState.FIRING, 1, "ticket")
+    assert title(alert) == "The judge j (stage first) has drifted"
+    assert (ROOT / runbook(alert)).is_file()
+    assert "-1.00" in alert.finding.reason
+
+    (alert,) = await evaluated(world, with_judge("k"), since=6.25, until=9)
+    assert alert.state is AlertState.RESOLVED
