@@ -1,8 +1,9 @@
 """Judges' counters in, transitions of their own alerts out. Doing it twice changes nothing."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import TypedDict
 
 from monitor.alerting.alert import OPEN, Transition
 from monitor.alerting.life import advance
@@ -10,7 +11,7 @@ from monitor.alerting.store import AlertStore
 from monitor.detection.finding import Finding, FindingKind, Outcome, Persistence
 from monitor.detection.judge_drift import CHECK, Anchored, anchored, drift_finding, over
 from monitor.detection.judge_health import health_finding
-from monitor.judging.anchors import AnchorPolicy, AnchorStore
+from monitor.judging.anchors import AnchorPolicy, AnchorScore, AnchorStore
 from monitor.judging.health import HealthPolicy, HealthStore, health_of
 from monitor.judging.judgment import JudgeIdentity
 
@@ -18,6 +19,13 @@ AT_ONCE = Persistence(for_minutes=15, clear_minutes=60)
 """The counters look back over hours themselves; a quarter keeps one bad minute at an hour's beginning quiet."""
 LOOK_BACK = timedelta(days=9)
 """How far the onset of a drift is looked for: as far as scores are kept."""
+
+
+class Versions(TypedDict):
+    """Whose scores."""
+
+    judge_version: str
+    rubric_version: str
 
 
 @dataclass(frozen=True)
@@ -29,12 +37,20 @@ class LiveAnchors:
     rubric_version: str
     policy: AnchorPolicy
 
+    @property
+    def versions(self) -> Versions:
+        """Return whose scores they are."""
+        return {"judge_version": self.judge.version, "rubric_version": self.rubric_version}
+
+    async def scores(self, now: datetime) -> tuple[Mapping[str, AnchorScore], Sequence[AnchorScore]]:
+        """Return the pinned scores and the newer ones up to `now`; raises StoreUnavailable."""
+        pins = await self.store.pins(**self.versions)
+        return pins, await self.store.scores(now - LOOK_BACK, now, **self.versions)
+
     async def read(self, now: datetime) -> Anchored:
         """Return what the anchors say at a time; raises StoreUnavailable."""
-        versions = {"judge_version": self.judge.version, "rubric_version": self.rubric_version}
-        pins = await self.store.pins(**versions)
-        scores = await self.store.scores(now - LOOK_BACK, now, **versions)
-        return anchored(pins, scores, self.policy, now=now, **versions)
+        pins, scores = await self.scores(now)
+        return anchored(pins, scores, self.policy, now=now, **self.versions)
 
 
 async def evaluate_judges(

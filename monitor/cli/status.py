@@ -6,11 +6,12 @@ from datetime import datetime
 from rich.console import Console
 from rich.table import Table
 
-from agents.services import build_judge
+from agents.services import build_judge, wall_now
 from monitor.adapters.kafka_admin import BrokerUnavailable
 from monitor.alerting.alert import OPEN, Alert
 from monitor.alerting.render import title
 from monitor.cli.asking import JsonOption, Looks, NameOption, broker, looking, moment, printed, screen
+from monitor.detection.judge_drift import Anchored
 from monitor.funnel import OPEN as OPEN_OUTCOMES
 from monitor.funnel import Funnel
 from monitor.intake.event import Moment, Value
@@ -68,6 +69,8 @@ class Status(Value):
     judge_fault: str | None
     calibration: Calibration | None = None
     """What people's labels said of this judge under this rubric; None for an uncalibrated judge."""
+    anchors: Anchored | None = None
+    """What the anchors say of this judge's drift; None where none are judged."""
     series: int
     evaluated_through: Moment | None
     stream_time: Moment | None
@@ -104,6 +107,7 @@ def status_of(settings: Settings, policy: Policy, looks: Looks) -> Status:
         judge=judge,
         judge_fault=judge_fault,
         calibration=looks.calibration(judge.version, policy.rubric.version) if judge else None,
+        anchors=_anchored(policy, looks, judge),
         series=len(looks.scopes()),
         evaluated_through=looks.evaluated_through(),
         stream_time=looks.newest(),
@@ -166,10 +170,19 @@ def show(found: Status, console: Console) -> None:
             f"Judge: {one.backend}, model {one.model_asked}, stage {one.stage}, version {one.version}"
         )
     _show_calibration(found, console)
+    if found.anchors is not None:
+        reason = found.anchors.reason if found.anchors.anchors else "none is scored yet"
+        console.print(f"Anchors: {found.anchors.anchors} pinned; {reason}", soft_wrap=True, markup=False)
     console.print(f"Windows: {found.series} series, evaluated through {moment(found.evaluated_through)}")
     if found.stream_time:
         console.print(f"Stream time: {moment(found.stream_time)}")
     _show_alerts(found, console)
+
+
+def _anchored(policy: Policy, looks: Looks, judge: JudgeIdentity | None) -> Anchored | None:
+    if judge is None or policy.monitor.judge.anchors.every_minutes is None:
+        return None
+    return looks.anchored(looks.live_anchors(judge), looks.newest() or wall_now())
 
 
 def _show_calibration(found: Status, console: Console) -> None:

