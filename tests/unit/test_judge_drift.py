@@ -10,11 +10,13 @@ from monitor.clock import ClockKind
 from monitor.detection.finding import Outcome
 from monitor.detection.judge_drift import anchored, drift_finding
 from monitor.judging.anchors import AnchorPolicy
+from monitor.judging.drift import anchor_shift
 from monitor.judging.judgment import JudgeIdentity
 from monitor.pipeline import Pipeline
 from tests.anchors import JUDGE, later, pinned
 from tests.conversations import ROOT
 from tests.events import HOUR, MINUTE, NOON
+from tests.unit.test_regression import DOWN, FAR_DOWN, GOOD, a_series, assessed, fires
 from tests.world import IDENTITY, World
 
 POLICY = AnchorPolicy(min_anchors=20)
@@ -78,3 +80,14 @@ async def test_a_drift_is_one_ticket_that_ends_when_its_judge_is_gone() -> None:
 
     (alert,) = await evaluated(world, with_judge("k"), since=6.25, until=9)
     assert alert.state is AlertState.RESOLVED
+
+
+def test_a_drift_alone_is_no_fall_of_quality_and_a_step_beside_it_still_is() -> None:
+    """The judge's share is taken off; what is left speaks for itself."""
+    shift = anchor_shift(pinned([4] * 60), [*later([3] * 12 + [4] * 48, 1), *later([3] * 12 + [4] * 48, 2)])
+    taken = shift["safety"]
+    assert taken.mean == -0.2
+
+    assert fires(assessed(a_series((96, GOOD), (24, DOWN))))
+    assert not fires(assessed(a_series((96, GOOD), (24, DOWN)), judge_shift=taken.low))
+    assert fires(assessed(a_series((96, GOOD), (24, FAR_DOWN)), judge_shift=taken.low))
