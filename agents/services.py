@@ -100,8 +100,8 @@ class Services:
         await self.stores.close()
 
 
-def build_stores(settings: Settings, policy: Policy) -> Stores:
-    """Wire the stores; nothing is connected yet."""
+def build_stores(settings: Settings, policy: Policy, *, account: str = "") -> Stores:
+    """Wire the stores; nothing is connected yet. An account's budget is its own."""
     client = waiting_client(settings.redis)
     keys = Keys(settings.namespace, policy.monitor.windows.shards)
     return Stores(
@@ -118,13 +118,13 @@ def build_stores(settings: Settings, policy: Policy) -> Stores:
         calibrations=RedisCalibrations(client, keys),
         health=RedisHealth(client, keys),
         clock=RedisClock(client, keys, partitions=policy.monitor.topics.partitions),
-        purse=RedisPurse(client, keys),
+        purse=RedisPurse(client, keys, account=account),
     )
 
 
-def build_services(settings: Settings, policy: Policy) -> Services:
+def build_services(settings: Settings, policy: Policy, *, account: str = "") -> Services:
     """Wire judge and stores; raises ConfigError where the judge cannot speak."""
-    stores = build_stores(settings, policy)
+    stores = build_stores(settings, policy, account=account)
     wanted = policy.monitor.judge
     endpoints = Endpoints(settings, wanted)
     judge = build_judge(settings, policy, endpoints)

@@ -11,7 +11,7 @@ from typing import Any
 
 import structlog
 
-from agents import aggregate, anchors, assemble, changes, evaluate, judge, notify, watchdog
+from agents import aggregate, anchors, assemble, changes, evaluate, judge, notify, shadow, watchdog
 from agents.app import build_app
 from agents.consume import Progress
 from agents.heartbeat import Pulse, Ticks, instance_of, living_name
@@ -23,6 +23,7 @@ from monitor.alerting.agreement import Calibrated
 from monitor.alerting.gathering import Background
 from monitor.alerting.receiver import Receiver
 from monitor.judging.cascade import Cascade
+from monitor.judging.shadow import SHADOW
 from monitor.metrics import Metrics, NoMetrics
 from monitor.pipeline import Pipeline, Ports
 from monitor.topics import DEAD_LETTERS, LED_STAGES
@@ -53,7 +54,9 @@ class Stage:
 
     @property
     def living_name(self) -> str | None:
-        """Return under which name it gives a sign of life now."""
+        """Return under which name it gives a sign of life now; a shadow's end is no trouble of the monitor's."""
+        if self.name == SHADOW:
+            return None
         leads = self.ticks is not None and bool(self.app.is_leader())
         return living_name(self.name, in_hand_seconds=self.in_hand_seconds, ticks=self.ticks, leads=leads)
 
@@ -103,6 +106,8 @@ def build_stage(
             progress = aggregate.attach(app, pipeline, prefix=prefix, metrics=metrics)
         case "changes":
             progress = changes.attach(app, pipeline, prefix=prefix, metrics=metrics)
+        case "shadow":
+            progress = shadow.attach(app, services, publisher, prefix=prefix, metrics=metrics)
         case "evaluate":
             evaluate.attach(
                 app,
@@ -159,7 +164,7 @@ async def work(services: Services, names: Sequence[str]) -> int:
     pulse = Pulse(services.stores.heartbeats, instance_of(services.settings), services.now)
     failure: str | None = "it did not start"
     try:
-        if "judge" in names:
+        if not {"judge", SHADOW}.isdisjoint(names):
             await services.endpoints.probe()
         await asyncio.gather(*(_start(stage) for stage in stages))
         failure = await _until_over(stages, stopping, metrics, pulse)

@@ -14,6 +14,7 @@ from monitor.detection.judge_health import health_finding
 from monitor.judging.anchors import AnchorPolicy, AnchorScore, AnchorStore
 from monitor.judging.health import HealthPolicy, HealthStore, health_of
 from monitor.judging.judgment import JudgeIdentity
+from monitor.judging.shadow import SHADOW
 
 AT_ONCE = Persistence(for_minutes=15, clear_minutes=60)
 """The counters look back over hours themselves; a quarter keeps one bad minute at an hour's beginning quiet."""
@@ -84,6 +85,7 @@ async def _written(alerts: AlertStore, findings: Sequence[Finding], now: datetim
 
 
 async def findings_of(health: HealthStore, policy: HealthPolicy, *, now: datetime) -> list[Finding]:
-    """Return one finding for each judge that spoke."""
+    """Return one finding for each judge that spoke; one on trial is shown, and wakes nobody."""
     counters = await health.read(now - timedelta(hours=policy.hours), now)
-    return [health_finding(health_of(name, one), policy, now=now) for name, one in counters.items()]
+    known = [health_of(name, one) for name, one in counters.items()]
+    return [health_finding(one, policy, now=now) for one in known if one.stage != SHADOW]

@@ -11,6 +11,7 @@ import typer
 from agents.supervisor import Deployment, ProcessFailed
 from monitor.cli.context import load, sentences
 from monitor.cli.logs import configure
+from monitor.judging.shadow import SHADOW
 from monitor.settings import given
 
 RESTARTS_MAX = 20
@@ -49,9 +50,10 @@ def up() -> None:
 def work(
     stages: Annotated[list[str] | None, typer.Argument(help="Stages to run; all without.")] = None,
 ) -> None:
-    """Run Faust stages in this process: assemble, judge, aggregate, changes, evaluate, notify."""
+    """Run Faust stages in this process: assemble, judge, aggregate, changes, evaluate, notify; or shadow, alone."""
     # Faust is slow to import, and only this command needs it.
     from agents.services import build_services  # noqa: PLC0415
+    from agents.shadow import shadow_services  # noqa: PLC0415
     from agents.worker import STAGES  # noqa: PLC0415
     from agents.worker import work as run  # noqa: PLC0415
 
@@ -59,6 +61,12 @@ def work(
         settings, policy = load()
         configure(settings)
         wanted = stages or list(STAGES)
+        if wanted == [SHADOW]:
+            raise SystemExit(asyncio.run(run(shadow_services(settings, policy), wanted)))
+        if SHADOW in wanted:
+            raise typer.BadParameter(
+                "shadow runs in a process of its own, so that it cannot stop the live judge"
+            )
         unknown = sorted(set(wanted) - set(STAGES))
         if unknown:
             raise typer.BadParameter(f"no stage {unknown[0]!r}; there are {', '.join(STAGES)}")

@@ -1,6 +1,7 @@
 """`monitor status`: what became of every event, how far each stage is behind, who judges, what is open."""
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from rich.console import Console
@@ -17,6 +18,7 @@ from monitor.funnel import Funnel
 from monitor.intake.event import Moment, Value
 from monitor.judging.calibration import UNCALIBRATED, Calibration
 from monitor.judging.judgment import JudgeIdentity
+from monitor.judging.shadow import SHADOW
 from monitor.policy import ConfigError, Policy
 from monitor.settings import Settings
 from monitor.topics import CHANGE_EVENTS, JUDGE_REQUESTS, JUDGMENTS, SAMPLED_EVENTS, SOURCES
@@ -93,7 +95,8 @@ def status(name: NameOption = None, as_json: JsonOption = False) -> None:
 
 def status_of(settings: Settings, policy: Policy, looks: Looks) -> Status:
     """Ask the stores, the broker and the configuration."""
-    lag, kafka_fault = _lag(settings)
+    trial = {SHADOW: STAGES["judge"]} if policy.monitor.judge.shadow else {}
+    lag, kafka_fault = _lag(settings, {**STAGES, **trial})
     judge, judge_fault = who_judges(settings, policy)
     funnel = looks.funnel()
     opened = sorted((alert for alert in looks.alerts() if alert.state in OPEN), key=lambda one: one.since)
@@ -205,13 +208,13 @@ def _show_alerts(found: Status, console: Console) -> None:
         console.print(line, soft_wrap=True, markup=False)
 
 
-def _lag(settings: Settings) -> tuple[dict[str, int] | None, str | None]:
+def _lag(settings: Settings, stages: Mapping[str, Sequence[str]]) -> tuple[dict[str, int] | None, str | None]:
     prefix = settings.topic_prefix
     try:
         with broker(settings) as admin:
             return {
                 stage: sum(admin.lag(f"{settings.namespace}-{stage}", [prefix + n for n in names]).values())
-                for stage, names in STAGES.items()
+                for stage, names in stages.items()
             }, None
     except BrokerUnavailable as error:
         return None, str(error)

@@ -16,6 +16,7 @@ from monitor.hops.inbound import Burial, Inbound, Now, complaint
 from monitor.judging.cascade import speaks
 from monitor.judging.health import HealthStore
 from monitor.judging.judgment import JUDGMENT_RECORD, Record
+from monitor.judging.shadow import on_trial
 from monitor.publishing import Publisher
 from monitor.review.item import ReviewQueue, items_of
 from monitor.topics import DEAD_LETTERS
@@ -82,7 +83,8 @@ class Aggregate:
         # A critical failure is told from the judgment itself: it must not wait for a timer.
         # First sightings stand before it, so that its evidence names the configuration that is new.
         if self._background.changes is not None:
-            await self._background.changes.sight(sightings_of(records))
+            # A judge on trial changes nothing of what is served.
+            await self._background.changes.sight(sightings_of([one for one in records if not on_trial(one)]))
         telling = [record for record in records if speaks(record)]
         await record_criticals(
             self._alerts,
