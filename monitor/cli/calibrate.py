@@ -28,7 +28,6 @@ from monitor.judging.judge import Judge
 from monitor.judging.judgment import Record
 from monitor.judging.rubric import TargetKind
 from monitor.policy import ConfigError, Policy
-from monitor.review.agreement import Coefficient
 from monitor.review.alternative import EPSILON
 from monitor.review.calibrate import DimensionReport, Labels, Report, calibration_of, report_on
 from monitor.settings import Settings
@@ -201,7 +200,7 @@ def _rows(table: Table, one: DimensionReport) -> None:
                 _share,
                 (told.exact, told.within_one, told.pass_at_4, told.critical_recall, told.critical_precision),
             ),
-            *map(_coefficient, (told.kappa_linear, told.kappa_quadratic, told.ac1, told.ac2)),
+            *(one.words for one in (told.kappa_linear, told.kappa_quadratic, told.ac1, told.ac2)),
             verdict,
         )
 
@@ -235,9 +234,3 @@ def _share(share: Share) -> str:
     if share.value is None or share.low is None or share.high is None:
         return "-"
     return f"{share.value * 100:.0f} ({share.low * 100:.0f}-{share.high * 100:.0f})"
-
-
-def _coefficient(one: Coefficient) -> str:
-    if one.value is None:
-        return "-"
-    return f"{one.value:.2f}" + ("" if one.low is None else f" ({one.low:.2f}-{one.high:.2f})")

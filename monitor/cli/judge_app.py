@@ -7,6 +7,7 @@ from typer.core import TyperGroup
 
 from monitor.cli import judge_anchors
 from monitor.cli.judge_command import judge
+from monitor.cli.judge_compare import judge_compare
 
 FILE = "file"
 
@@ -27,4 +28,5 @@ app = typer.Typer(
     help="Judge a file (`monitor judge FILE`), pin anchors, compare judges, migrate to another one.",
 )
 app.command(FILE)(judge)
+app.command("compare")(judge_compare)
 app.add_typer(judge_anchors.app, name="anchors")

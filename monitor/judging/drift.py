@@ -18,24 +18,45 @@ CERTAIN = 0.999
 """What a finding asks for: it looks every quarter of an hour, at every dimension, and one unlucky pin stays."""
 
 
-class Shift(Value):
-    """By how many points a judge scores higher than when its anchors were pinned; below zero it is stricter."""
+class Difference(Value):
+    """A mean of paired differences in points, with its interval; its ends are infinite for a single pair."""
 
     mean: float
     low: float
     high: float
     n: int
-    """Anchors with a pinned score and a newer one."""
     se: float
+
+    @property
+    def words(self) -> str:
+        """Return it as people read it, `-0.31 [-0.42, -0.20]`."""
+        return f"{self.mean:+.2f} [{self.low:+.2f}, {self.high:+.2f}]"
+
+
+class Shift(Difference):
+    """By how many points a judge scores higher than when its anchors were pinned; below zero it is stricter.
+
+    `n` counts the anchors with a pinned score and a newer one.
+    """
+
     repeats: int
     """Newer scores, several of an anchor among them."""
     noise: float | None
     """Standard deviation of one anchor's scores within the window; None where none was judged twice."""
 
-    @property
-    def words(self) -> str:
-        """Return the shift as people read it, `-0.31 [-0.42, -0.20]`."""
-        return f"{self.mean:+.2f} [{self.low:+.2f}, {self.high:+.2f}]"
+
+def difference(values: Sequence[float], *, confidence: float = INTERVAL) -> Difference:
+    """Return the mean of paired differences with its interval by Student's t, n - 1 degrees of freedom.
+
+    The paired t of Snedecor and Cochran, Statistical Methods, ch. 6: mean(d) and se = s_d / sqrt(n). s_d^2 is at
+    least 1/n, as if one pair differed by a point: scores are whole, and n equal ones do not make a judge exact.
+    """
+    n = len(values)
+    mean = fmean(values)
+    spread = sum((value - mean) ** 2 for value in values) / (n - 1) if n > 1 else 1.0
+    se = math.sqrt(max(spread, 1 / n) / n)
+    half = student_t(confidence, n - 1) * se
+    return Difference(mean=mean, low=mean - half, high=mean + half, n=n, se=se)
 
 
 def anchor_shift(
@@ -43,34 +64,24 @@ def anchor_shift(
 ) -> dict[str, Shift]:
     """Return the shift of each dimension that any anchor has both a pinned and a newer score of.
 
-    Paired differences: for anchor a with pinned score p_a and newer scores x_ak, d_a = mean_k(x_ak) - p_a. The
-    shift is mean_a(d_a), its standard error s_d / sqrt(n) over the n anchors, its interval that of Student's t
-    with n - 1 degrees of freedom (paired t; Snedecor and Cochran, Statistical Methods, ch. 6). s_d^2 is at least
-    1/n, as if one anchor had moved by a point: scores are whole, and n equal ones do not make a judge exact.
+    For anchor a with pinned score p_a and newer scores x_ak, d_a = mean_k(x_ak) - p_a; the shift is that of
+    `difference` over the anchors, which are the units, however often each was judged.
     The noise is the within-subject standard deviation, sqrt(sum_ak (x_ak - mean_k x_ak)^2 / sum_a (k_a - 1))
     (Bland and Altman, BMJ 313:744, 1996). Scores in points; scores of a pinned round or before are left out.
     """
     newer = _newer(pins, scores)
     found = {}
     for dimension in sorted({name for _, name in newer}):
-        groups = {anchor: values for (anchor, name), values in newer.items() if name == dimension}
-        differences = [
-            fmean(value for _, value in values) - (pins[anchor].scores[dimension] or 0)
-            for anchor, values in groups.items()
-        ]
-        n = len(differences)
-        mean = fmean(differences)
-        spread = sum((one - mean) ** 2 for one in differences) / (n - 1) if n > 1 else 1.0
-        se = math.sqrt(max(spread, 1 / n) / n)
-        half = student_t(confidence, n - 1) * se
+        groups = {
+            anchor: [value for _, value in values]
+            for (anchor, name), values in newer.items()
+            if name == dimension
+        }
+        moved = [fmean(values) - (pins[anchor].scores[dimension] or 0) for anchor, values in groups.items()]
         found[dimension] = Shift(
-            mean=mean,
-            low=mean - half,
-            high=mean + half,
-            n=n,
-            se=se,
+            **dict(difference(moved, confidence=confidence)),
             repeats=sum(map(len, groups.values())),
-            noise=_noise([[value for _, value in values] for values in groups.values()]),
+            noise=_noise(list(groups.values())),
         )
     return found
 

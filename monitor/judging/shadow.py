@@ -61,3 +61,9 @@ def shadowed(record: Record) -> Record:
 def on_trial(record: Record) -> bool:
     """Tell whether a record is a shadow's."""
     return record.phase is not None and record.phase.place is Place.SHADOW
+
+
+def counted_as(record: Record) -> str:
+    """Return the kind that a record is counted under where judgments are counted: a shadow's apart."""
+    kind = record.target.kind
+    return f"{SHADOW} {kind}" if on_trial(record) else kind
