@@ -11,7 +11,9 @@ from monitor.adapters.redis_functions import Client, guarded
 from monitor.adapters.redis_keys import Keys
 from monitor.judging.anchors import AnchorScore
 
-KEEP_DAYS = 9
+KEEP_DAYS = 90
+"""As long as the archive by default: a shift since a baseline needs the scores of that time. 300 scores a day take
+4 MB in all."""
 CLAIM_SECONDS = 86_400
 _DAY = timedelta(days=1)
 

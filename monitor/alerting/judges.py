@@ -12,6 +12,7 @@ from monitor.detection.finding import Finding, FindingKind, Outcome, Persistence
 from monitor.detection.judge_drift import CHECK, Anchored, anchored, drift_finding, over
 from monitor.detection.judge_health import health_finding
 from monitor.judging.anchors import AnchorPolicy, AnchorScore, AnchorStore
+from monitor.judging.drift import Shift, anchor_shift, shift_between
 from monitor.judging.health import HealthPolicy, HealthStore, health_of
 from monitor.judging.judgment import JudgeIdentity
 from monitor.judging.shadow import SHADOW
@@ -19,7 +20,7 @@ from monitor.judging.shadow import SHADOW
 AT_ONCE = Persistence(for_minutes=15, clear_minutes=60)
 """The counters look back over hours themselves; a quarter keeps one bad minute at an hour's beginning quiet."""
 LOOK_BACK = timedelta(days=9)
-"""How far the onset of a drift is looked for: as far as scores are kept."""
+"""How far back the onset of a drift is looked for."""
 
 
 class Versions(TypedDict):
@@ -52,6 +53,33 @@ class LiveAnchors:
         """Return what the anchors say at a time; raises StoreUnavailable."""
         pins, scores = await self.scores(now)
         return anchored(pins, scores, self.policy, now=now, **self.versions)
+
+
+@dataclass(frozen=True)
+class AnchorShifts:
+    """By how much a judge moved since a baseline was taken: what a detector takes off before it speaks."""
+
+    store: AnchorStore
+    policy: AnchorPolicy
+
+    async def shifts(
+        self, *, judge_version: str, rubric_version: str, since: datetime, now: datetime
+    ) -> Mapping[str, Shift]:
+        """Return the shift of each dimension from the window that ends at `since` to the one that ends at `now`.
+
+        Where no score of that time is kept, the pinned ones stand for it. Nothing where too few anchors tell;
+        raises StoreUnavailable.
+        """
+        versions: Versions = {"judge_version": judge_version, "rubric_version": rubric_version}
+        window = timedelta(hours=self.policy.window_hours)
+        pins = await self.store.pins(**versions)
+        before = [
+            *(one for one in pins.values() if since - window <= one.at < since),
+            *await self.store.scores(since - window, since, **versions),
+        ]
+        after = await self.store.scores(max(since, now - window), now, **versions)
+        found = shift_between(before, after) if before else anchor_shift(pins, after)
+        return {name: shift for name, shift in found.items() if shift.n >= self.policy.min_anchors}
 
 
 async def evaluate_judges(

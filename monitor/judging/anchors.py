@@ -123,7 +123,7 @@ class AnchorStore(Protocol):
     async def scores(
         self, start: datetime, end: datetime, *, judge_version: str, rubric_version: str
     ) -> Sequence[AnchorScore]:
-        """Return the scores of [start, end) that are not pinned, by time; older than nine days are gone."""
+        """Return the scores of [start, end) that are not pinned, by time; older than 90 days are gone."""
         ...
 
 

@@ -64,24 +64,31 @@ def anchor_shift(
 ) -> dict[str, Shift]:
     """Return the shift of each dimension that any anchor has both a pinned and a newer score of.
 
-    For anchor a with pinned score p_a and newer scores x_ak, d_a = mean_k(x_ak) - p_a; the shift is that of
+    Scores of a pinned round or before are left out; the formula is that of `shift_between`.
+    """
+    newer = [one for one in scores if one.anchor in pins and one.round > pins[one.anchor].round]
+    return shift_between(pins.values(), newer, confidence=confidence)
+
+
+def shift_between(
+    before: Iterable[AnchorScore], after: Iterable[AnchorScore], *, confidence: float = INTERVAL
+) -> dict[str, Shift]:
+    """Return the shift of each dimension from one time to another, by the anchors that both have a score of.
+
+    For anchor a with scores y_ai before and x_ak after, d_a = mean_k(x_ak) - mean_i(y_ai); the shift is that of
     `difference` over the anchors, which are the units, however often each was judged.
     The noise is the within-subject standard deviation, sqrt(sum_ak (x_ak - mean_k x_ak)^2 / sum_a (k_a - 1))
-    (Bland and Altman, BMJ 313:744, 1996). Scores in points; scores of a pinned round or before are left out.
+    (Bland and Altman, BMJ 313:744, 1996), of the scores after. All in points.
     """
-    newer = _newer(pins, scores)
+    old, new = _values(before), _values(after)
     found = {}
-    for dimension in sorted({name for _, name in newer}):
-        groups = {
-            anchor: [value for _, value in values]
-            for (anchor, name), values in newer.items()
-            if name == dimension
-        }
-        moved = [fmean(values) - (pins[anchor].scores[dimension] or 0) for anchor, values in groups.items()]
+    for dimension in sorted({name for _, name in old.keys() & new.keys()}):
+        keys = [key for key in new if key[1] == dimension and key in old]
+        moved = [fmean(new[key]) - fmean(old[key]) for key in keys]
         found[dimension] = Shift(
             **dict(difference(moved, confidence=confidence)),
-            repeats=sum(map(len, groups.values())),
-            noise=_noise(list(groups.values())),
+            repeats=sum(len(new[key]) for key in keys),
+            noise=_noise([new[key] for key in keys]),
         )
     return found
 
@@ -93,10 +100,11 @@ def since(pins: Mapping[str, AnchorScore], scores: Iterable[AnchorScore], dimens
     first k (the CUSUM estimator of one change point; Hinkley, Biometrika 57, 1970). None without a score.
     """
     told = sorted(
-        (at, value - (pins[anchor].scores[dimension] or 0))
-        for (anchor, name), values in _newer(pins, scores).items()
-        if name == dimension
-        for at, value in values
+        (score.at, value - (pins[score.anchor].scores[dimension] or 0))
+        for score in scores
+        if score.anchor in pins and score.round > pins[score.anchor].round
+        if (value := score.scores.get(dimension)) is not None
+        and pins[score.anchor].scores.get(dimension) is not None
     )
     if not told:
         return None
@@ -127,18 +135,13 @@ def student_t(confidence: float, freedom: int) -> float:
     return z + math.fsum(term / freedom**power for power, term in enumerate(terms, start=1))
 
 
-def _newer(
-    pins: Mapping[str, AnchorScore], scores: Iterable[AnchorScore]
-) -> dict[tuple[str, str], list[tuple[datetime, int]]]:
-    """Return the scores that can be held against a pinned one, by (anchor, dimension)."""
-    found: defaultdict[tuple[str, str], list[tuple[datetime, int]]] = defaultdict(list)
+def _values(scores: Iterable[AnchorScore]) -> dict[tuple[str, str], list[int]]:
+    """Return what was scored, abstentions left out, by (anchor, dimension)."""
+    found: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     for score in scores:
-        pin = pins.get(score.anchor)
-        if pin is None or score.round <= pin.round:
-            continue
         for dimension, value in score.scores.items():
-            if value is not None and pin.scores.get(dimension) is not None:
-                found[score.anchor, dimension].append((score.at, value))
+            if value is not None:
+                found[score.anchor, dimension].append(value)
     return found
 
 

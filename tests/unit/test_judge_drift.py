@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from monitor.adapters.memory_anchors import MemoryAnchors
 from monitor.alerting.alert import Alert, AlertState
-from monitor.alerting.judges import LiveAnchors
+from monitor.alerting.judges import AnchorShifts, LiveAnchors
 from monitor.alerting.naming import runbook, title
 from monitor.clock import ClockKind
 from monitor.detection.finding import Outcome
@@ -91,3 +91,23 @@ def test_a_drift_alone_is_no_fall_of_quality_and_a_step_beside_it_still_is() -> 
     assert fires(assessed(a_series((96, GOOD), (24, DOWN))))
     assert not fires(assessed(a_series((96, GOOD), (24, DOWN)), judge_shift=taken.low))
     assert fires(assessed(a_series((96, GOOD), (24, FAR_DOWN)), judge_shift=taken.low))
+
+
+async def test_a_shift_is_that_since_the_baseline_and_not_since_the_pin() -> None:
+    """A baseline that was taken of the stricter judge holds its strictness already."""
+    store = MemoryAnchors()
+    for one in [*PINS.values(), *(s for n in range(1, 61) for s in later([4 if n < 20 else 3] * 30, n))]:
+        await store.add(one, **JUDGE)
+
+    async def mean(since: float, now: float) -> float | None:
+        found = await AnchorShifts(store, POLICY).shifts(
+            since=NOON + since * HOUR, now=NOON + now * HOUR, **JUDGE
+        )
+        return found["safety"].mean if found else None
+
+    assert await mean(10, 18) == 0.0
+    assert await mean(10, 60) == -1.0
+    assert await mean(45, 60) == 0.0
+    # Of a time before any score is kept, the pinned ones tell.
+    assert await mean(-500, 60) == -1.0
+    assert await mean(10, 10) is None
