@@ -22,6 +22,7 @@ from monitor.adapters.redis_heartbeats import BlockingHeartbeats, RedisHeartbeat
 from monitor.adapters.redis_keys import Keys
 from monitor.adapters.redis_review import RedisReview
 from monitor.adapters.redis_sampling import RedisSampling
+from monitor.adapters.redis_splices import RedisSplices
 from monitor.adapters.redis_windows import RedisWindows
 from monitor.judging.cascade import Unkept
 from monitor.judging.executor import Executor, ExecutorPolicy, Gate
@@ -54,6 +55,7 @@ class Stores:
     health: RedisHealth
     clock: RedisClock
     purse: RedisPurse
+    splices: RedisSplices
 
     async def start(self) -> None:
         """Load the server-side functions; raises StoreUnavailable."""
@@ -119,6 +121,7 @@ def build_stores(settings: Settings, policy: Policy, *, account: str = "") -> St
         health=RedisHealth(client, keys),
         clock=RedisClock(client, keys, partitions=policy.monitor.topics.partitions),
         purse=RedisPurse(client, keys, account=account),
+        splices=RedisSplices(client, keys),
     )
 
 

@@ -25,6 +25,7 @@ from monitor.judging.calibration import Calibration
 from monitor.judging.health import JudgeHealth, health_of
 from monitor.judging.judgment import JudgeIdentity
 from monitor.policy import Policy
+from monitor.review.migration import Splice
 from monitor.settings import Settings
 from monitor.windows.bucket import BucketCounts, Scope
 
@@ -99,6 +100,10 @@ class Looks(Views):
     def repin(self, live: LiveAnchors, pins: Sequence[AnchorScore]) -> None:
         """Put these in the place of the pinned scores."""
         self._ask(lambda stores: stores.anchors.repin(pins, **live.versions))
+
+    def put_splice(self, splice: Splice) -> None:
+        """Keep how the series of one judge go on under another."""
+        self._ask(lambda stores: stores.splices.put(splice))
 
     def begins(self) -> tuple[datetime, ...]:
         """Return the starts of all kept buckets."""

@@ -8,6 +8,7 @@ from typer.core import TyperGroup
 from monitor.cli import judge_anchors
 from monitor.cli.judge_command import judge
 from monitor.cli.judge_compare import judge_compare
+from monitor.cli.judge_migrate import judge_migrate
 
 FILE = "file"
 
@@ -29,4 +30,5 @@ app = typer.Typer(
 )
 app.command(FILE)(judge)
 app.command("compare")(judge_compare)
+app.command("migrate")(judge_migrate)
 app.add_typer(judge_anchors.app, name="anchors")

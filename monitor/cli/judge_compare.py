@@ -1,6 +1,7 @@
 """`monitor judge compare LIVE SHADOW`: two judges on the same conversations, from the archive or from a file."""
 
-from collections.abc import Iterable, Iterator
+import contextlib
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -48,7 +49,7 @@ def judge_compare(  # noqa: PLR0917 - typer's options are parameters
     with sentences():
         settings, policy = loaded(name)
         versions = [version_of(word, settings, policy) for word in (first, second)]
-        source = _of_file(records) if records else archived_records(settings)
+        source = _of_file(records) if records else archived_records(settings, versions)
         found = compare((one for one in source if one.target.kind is target), *versions)
     if as_json:
         printed(found.model_dump_json(indent=2))
@@ -71,20 +72,21 @@ def version_of(word: str, settings: Settings, policy: Policy) -> str:
     return word
 
 
-def archived_records(settings: Settings) -> Iterator[Record]:
-    """Read the judges' records of the archive, the newest of each judgment last; forgotten ones are gone."""
+def archived_records(settings: Settings, versions: Collection[str]) -> Iterator[Record]:
+    """Read the records of some judges from the archive, the newest of each judgment; forgotten ones are gone."""
+    wanted = [version.encode() for version in versions]
+    newest: dict[bytes, bytes] = {}
     with broker(settings) as admin:
-        newest: dict[bytes, bytes | None] = {}
         for held in admin.read(settings.topic_prefix + ARCHIVE):
-            if held.key is not None and JUDGMENT_KEY in held.key:
+            if held.key is None or JUDGMENT_KEY not in held.key:
+                continue
+            newest.pop(held.key, None)
+            if held.value is not None and any(version in held.value for version in wanted):
                 newest[held.key] = held.value
     for value in newest.values():
-        if value is not None:
-            try:
-                yield JUDGMENT_RECORD.validate_json(value)
-            except ValidationError:
-                # An id with `/j/` in it: a conversation, no judgment.
-                continue
+        # An id with `/j/` in it belongs to a conversation, and is no judgment.
+        with contextlib.suppress(ValidationError):
+            yield JUDGMENT_RECORD.validate_json(value)
 
 
 def show(found: Comparison, console: Console) -> None:

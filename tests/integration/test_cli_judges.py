@@ -16,7 +16,7 @@ from monitor.adapters.redis_anchors import RedisAnchors
 from monitor.adapters.redis_keys import Keys
 from monitor.cli.main import app
 from monitor.judging.anchors import AnchorScore
-from monitor.policy import load_policy
+from monitor.policy import default_config, load_policy
 from monitor.settings import load_settings
 from tests.events import HOUR
 
@@ -96,3 +96,69 @@ def test_a_file_is_judged_with_and_without_the_commands_name(tmp_path: Path) -> 
 
     assert short.exit_code == full.exit_code == 0
     assert len(short.output.splitlines()) == len(full.output.splitlines()) == 2
+
+
+def a_trial(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Configure a rubric on trial beside the rules; return a file of conversations."""
+    rubric = (default_config() / "rubric.yaml").read_text(encoding="utf-8")
+    (folder / "next.yaml").write_text(rubric.replace("coldly", "without warmth"), encoding="utf-8")
+    (folder / "monitor.yaml").write_text(
+        "judge: {backend: rules, shadow: {backend: rules, rubric: next.yaml}}\n"
+    )
+    monkeypatch.setenv("MONITOR_CONFIG", str(folder))
+    lines = [
+        {
+            "id": f"c{number}",
+            "messages": [
+                {"role": "user", "content": "Is it open?"},
+                {"role": "assistant", "content": "Yes, from 9 to 17. You find us in Mill Lane."},
+            ],
+        }
+        for number in range(5)
+    ]
+    path = folder / "told.jsonl"
+    path.write_text("\n".join(map(json.dumps, lines)))
+    return path
+
+
+@pytest.mark.usefixtures("stricter")
+def test_without_an_archive_two_judges_are_migrated_by_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever keeps no texts, or has none yet, can still know the offset."""
+    path = a_trial(tmp_path, monkeypatch)
+    shown = run("judge", "migrate", "live", "shadow", "--transcripts", str(path))
+
+    assert shown.exit_code == 0, shown.output
+    text = " ".join(shown.output.split())
+    assert "5 conversations judged by" in text
+    assert "0 as they came, 5 judged again" in text
+    assert "none would differ" in text
+    assert "Offsets kept" in text
+
+
+@pytest.mark.usefixtures("stricter")
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("live", "live"), "OLD and NEW are one judge"),
+        (("live", "feedbeef"), "is neither the live one of monitor.yaml nor judge.shadow"),
+    ],
+)
+def test_a_judge_that_cannot_judge_anew_is_named(
+    arguments: tuple[str, str], sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A version is a hash; only what is configured can be asked."""
+    path = a_trial(tmp_path, monkeypatch)
+    refused = run("judge", "migrate", *arguments, "--transcripts", str(path))
+
+    assert refused.exit_code == 2
+    assert sentence in refused.stderr
+
+
+@pytest.mark.usefixtures("stricter")
+def test_a_trial_that_is_not_configured_is_said() -> None:
+    refused = run("judge", "compare", "live", "shadow")
+
+    assert refused.exit_code == 2
+    assert "judge.shadow: missing" in refused.stderr
