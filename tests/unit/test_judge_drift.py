@@ -9,7 +9,7 @@ from monitor.alerting.naming import runbook, title
 from monitor.clock import ClockKind
 from monitor.detection.finding import Outcome
 from monitor.detection.judge_drift import anchored, drift_finding
-from monitor.judging.anchors import AnchorPolicy
+from monitor.judging.anchors import AnchorPolicy, AnchorScore
 from monitor.judging.drift import anchor_shift
 from monitor.judging.judgment import JudgeIdentity
 from monitor.pipeline import Pipeline
@@ -23,9 +23,9 @@ POLICY = AnchorPolicy(min_anchors=20)
 PINS = pinned([4] * 30)
 
 
-def found(*rounds: list, hours: int = 24) -> tuple[Outcome, str]:
+def found(*rounds: list[int], hours: int = 24, pins: dict[str, AnchorScore] = PINS) -> tuple[Outcome, str]:
     scores = [one for number, values in enumerate(rounds, start=1) for one in later(values, number)]
-    known = anchored(PINS, scores, POLICY, now=NOON + hours * HOUR, **JUDGE)
+    known = anchored(pins, scores, POLICY, now=NOON + hours * HOUR, **JUDGE)
     finding = drift_finding(known, IDENTITY, POLICY, now=NOON + hours * HOUR)
     assert bool(finding.figures) == (finding.outcome is Outcome.FAIL)
     return finding.outcome, finding.reason
@@ -40,10 +40,16 @@ def test_a_drift_says_how_much_how_sure_on_what_and_since_when() -> None:
     assert reason.endswith("] points on safety since 2026-03-10 15:00 UTC (n=30)")
 
 
-def test_a_shift_below_the_floor_or_of_a_few_anchors_is_no_drift() -> None:
-    """Whoever is told of every hundredth stops reading."""
+def test_a_shift_below_the_floor_is_no_drift_however_sure() -> None:
+    """Whoever is told of every hundredth stops reading: 0.12 points, with an interval of 0.04."""
+    assert found([3] * 36 + [4] * 264, pins=pinned([4] * 300))[0] is Outcome.PASS
+    assert found([3] * 60 + [4] * 240, pins=pinned([4] * 300))[0] is Outcome.FAIL
+
+
+def test_a_shift_that_may_be_chance_or_of_a_few_anchors_is_no_drift() -> None:
+    """Five of thirty moved: 0.17 points, and 0 well within 99.9 %."""
     assert found([4] * 30)[0] is Outcome.PASS
-    assert found([3] * 3 + [4] * 27)[0] is Outcome.PASS
+    assert found([3] * 5 + [4] * 25)[0] is Outcome.PASS
     assert found([3] * 19) == (Outcome.NO_DATA, "19 anchors with a newer score of the 20 it needs")
     assert found()[0] is Outcome.NO_DATA
 

@@ -3,16 +3,20 @@
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from agents.services import build_judge
 from agents.shadow import shadow_services
+from agents.worker import build_stage
 from monitor.adapters.memory import MemoryAnswers
 from monitor.adapters.memory_health import MemoryHealth
 from monitor.alerting.judges import findings_of
+from monitor.cli.main import app
 from monitor.clock import ClockKind
 from monitor.hops.inbound import Inbound
 from monitor.hops.shadow import ShadowHop
 from monitor.intake.dead_letter import Position
+from monitor.intake.event import Environment
 from monitor.judging.executor import Executor, ExecutorPolicy
 from monitor.judging.health import HealthPolicy
 from monitor.judging.judge import JudgeReply, NotScored, Scored
@@ -100,6 +104,10 @@ async def test_a_shadow_that_finds_everything_critical_alerts_nobody() -> None:
     told = await after_a_bad_afternoon(live=1, trial=5)
 
     assert {scope.judge_version for scope in await quiet.windows.scopes()} == {IDENTITY.version, "trial"}
+    # Nor does it look like a change of what is served.
+    seen = await quiet.changes.sightings("default", Environment.PRODUCTION)
+    assert not any("trial" in one.value for one in seen)
+    assert any(IDENTITY.version in one.value for one in seen)
     assert await quiet.alerts.all() == ()
     assert await quiet.review.waiting(10) == []
     assert await told.alerts.all()
@@ -211,3 +219,22 @@ def test_a_rubric_on_trial_is_another_judge(tmp_path: Path) -> None:
     assert wanted is not None
     assert wanted.rubric.names == ("charm",)
     assert build_judge(settings, wanted).identity.version != build_judge(settings, policy).identity.version
+
+
+async def test_its_process_is_its_own_and_its_end_silences_no_watchdog(tmp_path: Path) -> None:
+    """A trial that dies must cost the live judge nothing, not even its sign of life."""
+    settings, folder = policy_of(tmp_path, "backend: rules, shadow: {backend: rules, rubric: next.yaml}")
+    (folder / "next.yaml").write_text(
+        "dimensions: [{name: charm, question: Is it charming, anchors: {5: a, 4: b, 3: c, 2: d, 1: e}}]"
+    )
+    settings = settings.model_copy(update={"data_dir": tmp_path / "data"})
+    services = shadow_services(settings, load_policy(folder))
+    stage = build_stage("shadow", services, {})
+    together = CliRunner().invoke(app, ["work", "judge", "shadow"])
+
+    assert list(stage.app.agents) == ["shadow"]
+    assert stage.app.conf.id == f"{settings.namespace}-shadow"
+    assert stage.living_name is None
+    assert together.exit_code == 2
+    assert "shadow runs in a process of its own" in " ".join(together.stderr.split())
+    await services.close()
