@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from monitor.detection.baseline import Baseline, BaselinePolicy, StratumBaseline
 from monitor.intake.event import Moment, Value
 from monitor.judging.drift import Difference, difference
 from monitor.judging.judgment import Judgment
@@ -32,9 +33,9 @@ class Offset(Value):
 class Splice(Value):
     """How the series of an old judge go on under a new one. Only sums and figures, no words.
 
-    For each dimension mean_new = mean_old + points.mean and se_new^2 = se_old^2 + points.se^2 (`carried`); an
-    offset is one for all strata. A dimension that is not named was scored by one of the judges only: its baseline
-    cannot be carried over and has to be pinned anew.
+    For each dimension mean_new = mean_old + points.mean and se_new^2 = se_old^2 + points.se^2; an offset is one for
+    all strata, and `carried_over` takes a baseline along. A dimension that is not named was scored by one of the
+    judges only: its baseline has to be pinned anew.
     """
 
     old_judge: str
@@ -60,10 +61,33 @@ class Splices(Protocol):
         ...
 
 
-def carried(mean: float, se: float, offset: Offset) -> tuple[float, float]:
-    """Return a mean of the old judge and its standard error as those of the new one, within the scale."""
-    moved = min(max(mean + offset.points.mean, SCORE_MIN), SCORE_MAX)
-    return moved, math.hypot(se, offset.points.se)
+def carried_over(baseline: Baseline, splice: Splice, *, scope_id: str, policy: BaselinePolicy) -> Baseline:
+    """Return a baseline of the old judge as one for the new judge's scope.
+
+    Each stratum's mean moves by the dimension's offset, within the scale, and its tolerance grows to `error_factor`
+    standard errors of mean and offset together: what the offset is not sure of must not be told as a fall.
+    Dimensions without an offset and all shares are left out: a mean's offset says nothing of critical failures.
+    """
+    dimensions = {
+        name: known.model_copy(
+            update={"strata": {key: _carried(one, offset, policy) for key, one in known.strata.items()}}
+        )
+        for name, known in baseline.dimensions.items()
+        if (offset := splice.offsets.get(name)) is not None
+    }
+    label = f"{baseline.label}, carried over from judge {splice.old_judge}"
+    changed = {"scope_id": scope_id, "label": label, "dimensions": dimensions, "shares": {}}
+    return baseline.model_copy(update=changed)
+
+
+def _carried(stratum: StratumBaseline, offset: Offset, policy: BaselinePolicy) -> StratumBaseline:
+    unsure = policy.error_factor * math.hypot(stratum.se, offset.points.se)
+    return stratum.model_copy(
+        update={
+            "mean": min(max(stratum.mean + offset.points.mean, float(SCORE_MIN)), float(SCORE_MAX)),
+            "tolerance": max(stratum.tolerance, unsure),
+        }
+    )
 
 
 def drawn(judgments: Sequence[Judgment], *, strata: Sequence[str], count: int) -> list[Judgment]:

@@ -6,14 +6,16 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from monitor.detection.baseline import Baseline, BaselinePolicy
 from monitor.detection.gates import Gate, GatePolicy
 from monitor.judging.drift import Difference
 from monitor.judging.judgment import Judgment
-from monitor.review.migration import Offset, carried, drawn, offsets
+from monitor.review.migration import Offset, Splice, carried_over, drawn, offsets
 from monitor.review.respeak import Change, changed_alerts
 from monitor.windows.bucket import OVERALL, Scope
 from monitor.windows.window import WindowStats, no_stats
 from tests.judgments import NOON, a_judgment
+from tests.unit.test_regression import DOWN, FAR_DOWN, GOOD, a_baseline, a_series, assessed, fires
 
 STRATA = ("intent",)
 SAFETY = "safety"
@@ -87,9 +89,58 @@ def test_what_only_one_judge_scores_has_no_offset() -> None:
     assert SAFETY not in offsets(pairs, [], strata=STRATA)
 
 
-def test_a_mean_is_carried_over_with_its_uncertainty_and_stays_on_the_scale() -> None:
-    assert carried(4.5, 0.03, moved(-0.3, se=0.04)) == pytest.approx((4.2, 0.05))
-    assert carried(4.9, 0.03, moved(0.3))[0] == 5.0
+def spliced(offset: Offset) -> Splice:
+    return Splice(
+        old_judge="old",
+        old_rubric="r1",
+        new_judge="new",
+        new_rubric="r2",
+        at=NOON,
+        pairs=100,
+        rejudged=0,
+        offsets={"factual": offset},
+    )
+
+
+def test_a_baseline_is_carried_over_so_that_the_new_judge_is_no_fall_and_a_fall_beside_it_is() -> None:
+    """The new judge is 0.2 stricter; what falls further is the assistant's."""
+    old = Baseline(
+        scope_id="old-scope",
+        label="release 7",
+        start=NOON,
+        end=NOON + 672 * QUARTER,
+        bucket_minutes=15,
+        dimensions={"factual": a_baseline(), "tone": a_baseline()},
+        shares={},
+    )
+    new = carried_over(old, spliced(moved(-0.2, se=0.01)), scope_id="new-scope", policy=BaselinePolicy())
+    unsure = carried_over(old, spliced(moved(-0.2, se=0.2)), scope_id="new-scope", policy=BaselinePolicy())
+    factual = new.dimensions["factual"]
+
+    assert (new.scope_id, new.label) == ("new-scope", "release 7, carried over from judge old")
+    assert new.dimensions.keys() == {"factual"}
+    assert factual.strata["billing"].mean == pytest.approx(4.3)
+    assert fires(assessed(a_series((96, GOOD), (24, DOWN))))
+    assert not fires(assessed(a_series((120, DOWN)), factual))
+    assert fires(assessed(a_series((96, DOWN), (24, FAR_DOWN)), factual))
+    # An offset that is hardly known must not be told as a fall.
+    assert not fires(assessed(a_series((96, DOWN), (24, FAR_DOWN)), unsure.dimensions["factual"]))
+
+
+def test_a_carried_mean_stays_on_the_scale() -> None:
+    old = a_baseline()
+    whole = Baseline(
+        scope_id="s",
+        label="l",
+        start=NOON,
+        end=NOON,
+        bucket_minutes=15,
+        dimensions={"factual": old},
+        shares={},
+    )
+    new = carried_over(whole, spliced(moved(1.5)), scope_id="s", policy=BaselinePolicy())
+
+    assert new.dimensions["factual"].strata["billing"].mean == 5.0
 
 
 def stats(mean: float, *, n: int = 100) -> dict[tuple[str, str], WindowStats]:
