@@ -25,6 +25,7 @@ from monitor.alerting.receiver import Receiver
 from monitor.alerting.store import AlertStore
 from monitor.clock import ClockStore
 from monitor.conversations.store import ConversationStore
+from monitor.detection.registry import ConfigurationStore
 from monitor.hops.aggregate import Aggregate
 from monitor.hops.assemble import Assemble
 from monitor.hops.changes import RecordChanges
@@ -61,6 +62,7 @@ class Ports:
     health: HealthStore | None = None
     anchors: LiveAnchors | None = None
     """The anchors of the judge whose series speak; None where none are judged."""
+    configurations: ConfigurationStore | None = None
     cascade: Cascade | None = None
     """Several judges in stages, in the executor's place; None for one judge."""
 
@@ -103,6 +105,7 @@ class Pipeline:
             now=ports.now,
             background=ports.background,
             health=ports.health,
+            configurations=ports.configurations,
         )
         self._evaluate = Evaluate(
             windows=ports.windows,
@@ -118,6 +121,7 @@ class Pipeline:
             health=ports.health,
             health_policy=policy.monitor.judge.health,
             anchors=ports.anchors,
+            configurations=ports.configurations,
         )
         self._changes = RecordChanges(
             background=ports.background, publisher=publisher, prefix=prefix, now=ports.now

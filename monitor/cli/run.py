@@ -59,18 +59,17 @@ def work(
 
     with sentences():
         settings, policy = load()
-        configure(settings)
         wanted = stages or list(STAGES)
-        if wanted == [SHADOW]:
-            raise SystemExit(asyncio.run(run(shadow_services(settings, policy), wanted)))
-        if SHADOW in wanted:
+        unknown = sorted(set(wanted) - {*STAGES, SHADOW})
+        if unknown:
+            raise typer.BadParameter(f"no stage {unknown[0]!r}; there are {', '.join(STAGES)}, and {SHADOW}")
+        if SHADOW in wanted and wanted != [SHADOW]:
             raise typer.BadParameter(
                 "shadow runs in a process of its own, so that it cannot stop the live judge"
             )
-        unknown = sorted(set(wanted) - set(STAGES))
-        if unknown:
-            raise typer.BadParameter(f"no stage {unknown[0]!r}; there are {', '.join(STAGES)}")
-        raise SystemExit(asyncio.run(run(build_services(settings, policy), wanted)))
+        configure(settings)
+        build = shadow_services if wanted == [SHADOW] else build_services
+        raise SystemExit(asyncio.run(run(build(settings, policy), wanted)))
 
 
 def sample() -> None:

@@ -10,8 +10,10 @@ from rich.table import Table
 from agents.services import build_judge, wall_now
 from monitor.adapters.kafka_admin import BrokerUnavailable
 from monitor.alerting.alert import OPEN, Alert
+from monitor.alerting.budgets import Budget
 from monitor.alerting.render import title
-from monitor.cli.asking import JsonOption, Looks, NameOption, broker, looking, moment, printed, screen
+from monitor.cli.asking import JsonOption, Looks, NameOption, broker, latest, looking, moment, printed, screen
+from monitor.cli.standing import SignalLine, budget_lines, census_of, census_table
 from monitor.detection.judge_drift import Anchored
 from monitor.funnel import OPEN as OPEN_OUTCOMES
 from monitor.funnel import Funnel
@@ -73,6 +75,10 @@ class Status(Value):
     """What people's labels said of this judge under this rubric; None for an uncalibrated judge."""
     anchors: Anchored | None = None
     """What the anchors say of this judge's drift; None where none are judged."""
+    census: tuple[SignalLine, ...] = ()
+    """Signals of all traffic, judged or not."""
+    budgets: tuple[Budget, ...] = ()
+    """How the objectives of `slo` in gates.yaml stand; none where none is set."""
     series: int
     evaluated_through: Moment | None
     stream_time: Moment | None
@@ -99,6 +105,7 @@ def status_of(settings: Settings, policy: Policy, looks: Looks) -> Status:
     lag, kafka_fault = _lag(settings, {**STAGES, **trial})
     judge, judge_fault = who_judges(settings, policy)
     funnel = looks.funnel()
+    now = latest(policy, looks)
     opened = sorted((alert for alert in looks.alerts() if alert.state in OPEN), key=lambda one: one.since)
     return Status(
         namespace=settings.namespace,
@@ -111,6 +118,8 @@ def status_of(settings: Settings, policy: Policy, looks: Looks) -> Status:
         judge_fault=judge_fault,
         calibration=looks.calibration(judge.version, policy.rubric.version) if judge else None,
         anchors=_anchored(policy, looks, judge),
+        census=census_of(looks, policy.sampling.strata, now),
+        budgets=looks.budgets(policy.gates, judge.version if judge else None, now),
         series=len(looks.scopes()),
         evaluated_through=looks.evaluated_through(),
         stream_time=looks.newest(),
@@ -176,6 +185,10 @@ def show(found: Status, console: Console) -> None:
     if found.anchors is not None:
         reason = found.anchors.reason if found.anchors.anchors else "none is scored yet"
         console.print(f"Anchors: {found.anchors.anchors} pinned; {reason}", soft_wrap=True, markup=False)
+    if found.census:
+        console.print(census_table(found.census))
+    for line in budget_lines(found.budgets):
+        console.print(f"Budget: {line}", soft_wrap=True, markup=False)
     console.print(f"Windows: {found.series} series, evaluated through {moment(found.evaluated_through)}")
     if found.stream_time:
         console.print(f"Stream time: {moment(found.stream_time)}")
