@@ -16,14 +16,15 @@ from monitor.alerting.routes import Node, Route, matching, tree
 from monitor.alerting.times import NamedTimes
 from monitor.alerting.watchdog import WatchdogPolicy
 from monitor.detection.finding import Severity
+from monitor.detection.judge_drift import CHECK as DRIFT
 from monitor.windows.bucket import OVERALL
 
 NOBODY = "nobody"
 """The receiver that is always there and tells nobody: `monitor alerts list` shows what goes to it."""
 DEFAULT_INHIBIT_RULES = (
-    # While the judge fails, what it says of quality is no news.
+    # While the judge fails, what it says of quality is no news. Its drift is none of that: it is reckoned with.
     InhibitRule(
-        source_matchers=(matcher("finding=judge"),),
+        source_matchers=(matcher("finding=judge"), matcher(f"check!={DRIFT}")),
         target_matchers=(matcher('finding=~"gate|slo|regression"'),),
     ),
     # Who is woken for a fast burn needs no ticket for a slow one.

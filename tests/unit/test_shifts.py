@@ -21,6 +21,7 @@ def told(
     severity: Severity = Severity.PAGE,
     over: bool = False,
     assistant: str = "shop",
+    check: str = "",
 ) -> Notification:
     labels = {
         FindingKind.DELIVERY: {"receiver": "chat"},
@@ -29,6 +30,8 @@ def told(
     }.get(kind, {"dimension": dimension, "segment": segment})
     if kind not in {FindingKind.DELIVERY, FindingKind.JUDGE}:
         labels |= {"assistant": assistant, "environment": "production"}
+    if check:
+        labels |= {"check": check}
     at = NOON + hour * HOUR
     finding = Finding(
         kind=kind, labels=labels, severity=severity, outcome=Outcome.FAIL, reason="fails", since=at
@@ -96,6 +99,13 @@ def test_a_judge_that_is_not_well_mutes_quality_and_no_critical_failure() -> Non
     one = rung(judge, told(1), told(2, kind=FindingKind.CRITICAL, segment="returns"))
 
     assert [round((at - NOON) / HOUR) for at in one.pages] == [2]
+
+
+def test_a_judge_that_has_drifted_mutes_nothing() -> None:
+    """Its shift is taken off the figures, and a step that remains beside it still pages."""
+    drift = told(0, kind=FindingKind.JUDGE, severity=Severity.TICKET, check="drift")
+
+    assert [round((at - NOON) / HOUR) for at in rung(drift, told(1)).pages] == [1]
 
 
 def test_a_ticket_on_all_traffic_does_not_mute_a_page_on_a_segment() -> None:
