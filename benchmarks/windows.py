@@ -21,7 +21,6 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import numpy as np
 import redis.asyncio
@@ -31,8 +30,8 @@ from monitor.adapters.redis_keys import Keys
 from monitor.adapters.redis_windows import LAYOUT, RedisWindows
 from monitor.conversations.conversation import Attributes
 from monitor.detection.baseline import pin
-from monitor.detection.counts import CountsCache
-from monitor.detection.regression import RegressionPolicy, assess, increments, payoffs
+from monitor.detection.counts import Column, CountsCache
+from monitor.detection.regression import Payoffs, RegressionPolicy, assess, increments, payoffs
 from monitor.intake.event import ServedBy
 from monitor.judging.judgment import DimensionScore, JudgeIdentity, Judgment, Target, judgment_id
 from monitor.judging.rubric import TargetKind
@@ -45,7 +44,18 @@ ROUNDS = 10
 EVALUATIONS = 20
 START = datetime(2026, 1, 5, tzinfo=UTC)
 DIMENSIONS = ("factual_correctness", "policy_adherence", "actionability", "safety")
-INTENTS = ("returns", "shipping", "billing", "account", "warranty", "loyalty", "stores", "gifts", "press", "other")
+INTENTS = (
+    "returns",
+    "shipping",
+    "billing",
+    "account",
+    "warranty",
+    "loyalty",
+    "stores",
+    "gifts",
+    "press",
+    "other",
+)
 JUDGE = JudgeIdentity(stage="first", backend="llm", version="8f3a02c1", model_asked="small")
 BARE = """
 for n = 1, #ARGV, 8 do
@@ -68,7 +78,7 @@ def drawn(count: int, first: int = 0) -> Iterator[Judgment]:
     for number in range(first, first + count):
         swing = 1 + 0.6 * np.sin((at.hour - 9) / 24 * 2 * np.pi)
         at += timedelta(seconds=3600 / PER_HOUR / swing)
-        turn = number % 3 == 2  # noqa: PLR2004 - one of three
+        turn = number % 3 == 2
         target = Target(
             kind=TargetKind.TURN if turn else TargetKind.CONVERSATION,
             conversation_id=f"conversation-{number - turn}",
@@ -77,7 +87,7 @@ def drawn(count: int, first: int = 0) -> Iterator[Judgment]:
         )
         intent = min(int(chance.expovariate(0.45)), len(INTENTS) - 1)
         scores = chance.choices((5, 4, 3, 2, 1), (55, 33, 8, 3, 1), k=len(DIMENSIONS))
-        observed = at - timedelta(hours=chance.random() < 0.02, seconds=chance.random() * 120)  # noqa: PLR2004
+        observed = at - timedelta(hours=chance.random() < 0.02, seconds=chance.random() * 120)
         yield Judgment(
             judgment_id=judgment_id(target, rubric_version="r1", judge_version=JUDGE.version),
             target=target,
@@ -85,18 +95,20 @@ def drawn(count: int, first: int = 0) -> Iterator[Judgment]:
                 assistant="shop",
                 intent=INTENTS[intent],
                 channel=("web", "app", "phone")[min(int(chance.expovariate(1.2)), 2)],
-                language="en" if chance.random() < 0.8 else "de",  # noqa: PLR2004
+                language="en" if chance.random() < 0.8 else "de",
                 tenant="main",
             ),
-            served_by=ServedBy(prompt_hash="3f9c21aa" if chance.random() < 0.9 else "77d0e1b2"),  # noqa: PLR2004
+            served_by=ServedBy(prompt_hash="3f9c21aa" if chance.random() < 0.9 else "77d0e1b2"),
             event_ids=(f"event-{number}",),
-            rate=1.0 if chance.random() < 0.1 else 0.05,  # noqa: PLR2004
+            rate=1.0 if chance.random() < 0.1 else 0.05,
             observed_at=max(observed, START),
             judged_at=at,
             rubric_version="r1",
             judge=JUDGE,
             scores=tuple(
-                DimensionScore(dimension=name, score=score, reason=f"{name}: what the judge says of it, in a sentence")
+                DimensionScore(
+                    dimension=name, score=score, reason=f"{name}: what the judge says of it, in a sentence"
+                )
                 for name, score in zip(DIMENSIONS, scores, strict=True)
             ),
         )
@@ -122,7 +134,7 @@ class Bare:
             arguments += (
                 f"{record.target.kind}:{int(record.observed_at.timestamp()) // 900}",
                 f"|{own.intent},{own.channel},{own.language},{own.tenant}|",
-                "".join(map(str, scores)) + ("1" if min(scores) <= 2 else "0"),  # noqa: PLR2004 - critical
+                "".join(map(str, scores)) + ("1" if min(scores) <= 2 else "0"),
                 f"|{record.rate:g}",
                 "*",
                 f"intent={own.intent}",
@@ -236,6 +248,7 @@ async def evaluations(client: redis.asyncio.Redis) -> dict[str, float]:
         [cache.series(key, start, end) for key in keys if key[1] == OVERALL], scope_id=scope.id, label="bench"
     )
     took, reread, again = [], [], 0
+    bets: dict[tuple[str, str], tuple[tuple[Column, ...], Payoffs]] = {}
     for number in range(EVALUATIONS):
         more = [
             one.model_copy(update={"observed_at": end - timedelta(minutes=5)})
@@ -247,8 +260,14 @@ async def evaluations(client: redis.asyncio.Redis) -> dict[str, float]:
         reread.append(time.perf_counter() - began)
         began = time.perf_counter()
         series = [cache.series(key, start, end) for key in keys]
-        bets = [payoffs(one, baseline.dimensions[one.dimension], RegressionPolicy()) for one in series]
-        assess(increments(list(zip(series, bets, strict=True))), RegressionPolicy())
+        for one in series:
+            # They depend on no bucket, only on which columns there are.
+            if one.key not in bets or len(bets[one.key][0]) != len(one.columns):
+                bets[one.key] = (
+                    one.columns,
+                    payoffs(one, baseline.dimensions[one.dimension], RegressionPolicy()),
+                )
+        assess(increments([(one, bets[one.key][1]) for one in series]), RegressionPolicy())
         took.append(time.perf_counter() - began)
     return {
         "evaluate_ms": float(np.median(took)) * 1e3,
@@ -261,10 +280,10 @@ async def evaluations(client: redis.asyncio.Redis) -> dict[str, float]:
 async def measured(url: str, days: int, judgments: int) -> dict[str, float]:
     """Measure all, one after the other."""
     client = redis.asyncio.Redis.from_url(url)
-    found = await updates(client, judgments)
-    await client.flushall()
-    found |= await kept(client, days)
+    found = await kept(client, days)
     found |= await evaluations(client)
+    await client.flushall()
+    found |= await updates(client, judgments)
     await client.aclose()
     return found | {
         "update_ratio_to_bare": found["update_us"] / found["bare_us"],

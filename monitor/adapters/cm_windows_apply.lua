@@ -42,6 +42,7 @@ local function enter(shard, entry, n)
   local at = (n - 1) * 5
   local records = shard.records
   local scope, minute, rank = records[at + 1], records[at + 2], records[at + 3]
+  if minute < shard.late then return 'l' end
   local old, old_period, old_key = remembered(shard, entry)
   if old and old[1] >= rank then return old[1] == rank and 'r' or 't' end
   local place = place_of(shard, shard.scopes[scope][1], minute)

@@ -8,7 +8,7 @@ from typing import Any
 
 from monitor.adapters.redis_functions import UNAVAILABLE, Client, Functions, StoreUnavailable
 from monitor.adapters.redis_keys import Keys
-from monitor.adapters.redis_windows_batch import ANSWERS, Batch, conversation_mark, minute_of
+from monitor.adapters.redis_windows_batch import ANSWERS, Entered, conversation_mark, minute_of, packed
 from monitor.adapters.redis_windows_reply import Names, pairs
 from monitor.judging.judgment import JudgeFailure, Judgment
 from monitor.judging.rubric import TargetKind
@@ -18,9 +18,7 @@ from monitor.windows.bucket import (
     Scope,
     bucket_start,
     contribution,
-    is_late,
     is_unit,
-    rank,
 )
 from monitor.windows.case import Case, worst_first
 from monitor.windows.policy import WindowPolicy
@@ -62,25 +60,26 @@ class RedisWindows:
     ) -> tuple[Applied, ...]:
         """Enter records, one call for each shard and hundred."""
         answers: list[Applied] = [Applied.IGNORED] * len(records)
-        batches: dict[int, list[Batch]] = defaultdict(list)
+        of_shard: dict[int, list[tuple[int, Entered]]] = defaultdict(list)
         for place, record in enumerate(records):
             added = contribution(record, self._policy)
-            if added is None:
-                continue
-            if is_late(added.bucket, now=now, policy=self._policy):
-                answers[place] = Applied.LATE
-                continue
-            of_shard = batches[self._keys.shard_of(record.target.conversation_id)]
-            if not of_shard or len(of_shard[-1].places) == CALL_MAX:
-                of_shard.append(Batch())
-            of_shard[-1].add(place, record, added, rank(record))
-        calls = [(shard, batch) for shard, of_shard in batches.items() for batch in of_shard]
+            if added is not None:
+                shard = self._keys.shard_of(record.target.conversation_id)
+                of_shard[shard].append((place, (record, added)))
+        batches = [
+            (shard, entered[first : first + CALL_MAX])
+            for shard, entered in of_shard.items()
+            for first in range(0, len(entered), CALL_MAX)
+        ]
         replies = await self._functions.call_many(
             "cm_windows_enter",
-            [([self._bases[shard]], batch.arguments(self._policy, now)) for shard, batch in calls],
+            [
+                ([self._bases[shard]], packed([one for _, one in batch], self._policy, now))
+                for shard, batch in batches
+            ],
         )
-        for (_, batch), reply in zip(calls, replies, strict=True):
-            for place, letter in zip(batch.places, reply, strict=True):
+        for (_, batch), reply in zip(batches, replies, strict=True):
+            for (place, _), letter in zip(batch, reply, strict=True):
                 answers[place] = ANSWERS[letter]
         return tuple(answers)
 

@@ -1,14 +1,14 @@
 """Records of one shard in, one packed call out: each name, shape and set of marks in it once, records as numbers."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 import xxhash
 
 from monitor.judging.judgment import JudgeFailure, Judgment
-from monitor.windows.bucket import OTHER, Contribution, Scope, entry_key
+from monitor.windows.bucket import OTHER, Contribution, entry_key, rank
 from monitor.windows.case import cases_of
 from monitor.windows.policy import WindowPolicy
 from monitor.windows.store import Applied
@@ -23,68 +23,62 @@ ANSWERS = {
     ord("l"): Applied.LATE,
 }
 """The letters in which the server answers."""
+Entered = tuple[Judgment | JudgeFailure, Contribution]
+"""A record and what it adds."""
 _DAY_SECONDS = 86_400
-_T = TypeVar("_T", bound=Hashable)
 
 
-class Batch:
-    """What one call enters, in the order of the records."""
-
-    def __init__(self) -> None:
-        """Begin empty."""
-        self.places: list[int] = []
-        """Where the records stand in the question."""
-        self._entries: list[str] = []
-        self._records: list[int] = []
-        self._names: dict[str, int] = {}
-        self._shapes: dict[tuple[str, str, tuple[str, ...]], int] = {}
-        self._marks: dict[tuple[tuple[str, str], ...], int] = {}
-        self._scopes: dict[str, tuple[int, Scope]] = {}
-        self._cases: dict[int, list[str]] = {}
-
-    def add(self, place: int, record: Judgment | JudgeFailure, added: Contribution, rank: int) -> None:
-        """Add one record."""
+def packed(batch: Sequence[Entered], policy: WindowPolicy, now: datetime) -> tuple[bytes, bytes]:
+    """Return the arguments of `cm_windows_enter`, which enters the records in their order."""
+    entries: list[str] = []
+    records: list[int] = []
+    scopes: dict[str, int] = {}
+    shapes: dict[tuple[str, str, tuple[str, ...]], int] = {}
+    marks: dict[tuple[tuple[str, str], ...], int] = {}
+    cases: dict[int, list[str]] = {}
+    owners: list[list[str]] = []
+    for record, added in batch:
         entry = entry_key(
             record.target, rubric_version=record.rubric_version, judge_version=record.judge.version
         )
-        self.places.append(place)
-        self._entries.append(entry)
-        scope = added.scope
-        known = self._scopes.get(scope.id) or self._scopes.setdefault(
-            scope.id, (len(self._scopes) + 1, scope)
-        )
-        self._records += (
-            known[0],
+        entries.append(entry)
+        scope, shape = added.scope, (added.stratum, added.rate, added.segments)
+        number = scopes.get(scope.id)
+        if number is None:
+            owners.append([scope.id, scope.model_dump_json()])
+            number = scopes[scope.id] = len(owners)
+        # Lua counts from one.
+        records += (
+            number,
             minute_of(added.bucket),
-            rank,
-            _number(self._shapes, (added.stratum, added.rate, added.segments)),
-            _number(self._marks, added.marks),
+            rank(record),
+            shapes.get(shape) or shapes.setdefault(shape, len(shapes) + 1),
+            marks.get(added.marks) or marks.setdefault(added.marks, len(marks) + 1),
         )
-        if isinstance(record, Judgment) and (cases := cases_of(record)):
+        if isinstance(record, Judgment) and (failing := cases_of(record)):
             owner = f"{entry}|{conversation_mark(record.target.conversation_id)}"
-            packed = self._cases[len(self._entries)] = []
-            for case in cases:
-                packed += (f"{case.dimension}|{case.score}|{owner}", case.model_dump_json())
+            cases[len(entries)] = [
+                text
+                for case in failing
+                for text in (f"{case.dimension}|{case.score}|{owner}", case.model_dump_json())
+            ]
+    names: dict[str, int] = {}
 
-    def arguments(self, policy: WindowPolicy, now: datetime) -> Sequence[bytes]:
-        """Return what the function `cm_windows_enter` is called with."""
-        shapes = [
-            [self._name("t", stratum), self._name("r", rate), *[self._name("g", one) for one in segments]]
-            for stratum, rate, segments in self._shapes
-        ]
-        marks = [[self._name("m", f"{name}|{mark}") for name, mark in one] for one in self._marks]
-        batch: dict[str, Any] = _limits(policy, now) | {
-            "names": list(self._names),
-            "shapes": shapes,
-            "marks": marks,
-            "scopes": [[scope.id, scope.model_dump_json()] for _, scope in self._scopes.values()],
-            "records": self._records,
-            "cases": self._cases,
-        }
-        return msgspec.msgpack.encode(batch), bytes.fromhex("".join(self._entries))
+    def named(name: str) -> int:
+        return names.get(name) or names.setdefault(name, len(names) + 1)
 
-    def _name(self, kind: str, name: str) -> int:
-        return _number(self._names, kind + name)
+    told: dict[str, Any] = _limits(policy, now) | {
+        "shapes": [
+            [named(f"t{stratum}"), named(f"r{rate}"), *[named(f"g{one}") for one in segments]]
+            for stratum, rate, segments in shapes
+        ],
+        "marks": [[named(f"m{name}|{mark}") for name, mark in one] for one in marks],
+        "names": list(names),
+        "scopes": owners,
+        "records": records,
+        "cases": cases,
+    }
+    return msgspec.msgpack.encode(told), bytes.fromhex("".join(entries))
 
 
 def minute_of(moment: datetime) -> int:
@@ -95,11 +89,6 @@ def minute_of(moment: datetime) -> int:
 def conversation_mark(conversation_id: str) -> str:
     """Return what ends the names of a conversation's cases, so that they can be found and erased."""
     return xxhash.xxh3_64_hexdigest(conversation_id.encode())
-
-
-def _number(known: dict[_T, int], one: _T) -> int:
-    # Lua counts from one.
-    return known.get(one) or known.setdefault(one, len(known) + 1)
 
 
 def _limits(policy: WindowPolicy, now: datetime) -> dict[str, Any]:

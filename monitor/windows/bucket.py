@@ -11,7 +11,7 @@ from urllib.parse import unquote
 import xxhash
 
 from monitor.conversations.conversation import UNKNOWN, Attributes
-from monitor.intake.event import Environment, ServedBy, Value
+from monitor.intake.event import Environment, Value
 from monitor.judging.judgment import JudgeFailure, Judgment, Place, Target
 from monitor.judging.rubric import CRITICAL_MAX, SCORE_MAX, SCORE_MIN, TargetKind
 from monitor.windows.policy import SegmentKey, WindowPolicy
@@ -51,7 +51,6 @@ class Granularity(StrEnum):
         return {Granularity.BUCKET: policy.bucket_minutes, Granularity.HOUR: 60, Granularity.DAY: 1440}[self]
 
 
-@lru_cache(maxsize=65_536)
 def name_of(value: str | None) -> str:
     """Return a value as part of a cell's name: bounded, its separators escaped."""
     if not value:
@@ -178,35 +177,44 @@ def contribution(record: Judgment | JudgeFailure, policy: WindowPolicy) -> Contr
     """Return what a record adds to the windows; None for a partial target, which stands for nobody."""
     if record.rate is None:
         return None
+    own, served_by = record.attributes, record.served_by
     return Contribution(
         scope=Scope.of(record),
         bucket=bucket_start(record.observed_at, policy.bucket_minutes),
-        segments=(
-            OVERALL,
-            *[segment_of(key, record.attributes, record.served_by) for key in policy.segments],
+        segments=_segments(
+            policy.segments,
+            tuple([getattr(own if key in _ATTRIBUTES else served_by, key) for key in policy.segments]),
         ),
-        stratum=",".join([name_of(getattr(record.attributes, key)) for key in policy.strata]),
+        stratum=_stratum(tuple([getattr(own, key) for key in policy.strata])),
         rate=f"{record.rate:.6g}",
         marks=_marks(record),
     )
 
 
-def segment_of(key: SegmentKey, attributes: Attributes, served_by: ServedBy) -> str:
-    """Return the segment of one key, `intent=returns`."""
-    value = getattr(attributes if key in _ATTRIBUTES else served_by, key)
-    return f"{key}={name_of(value)}"
+# Traffic has few combinations of values, and each judgment has one.
+@lru_cache(maxsize=65_536)
+def _segments(keys: tuple[SegmentKey, ...], values: tuple[str | None, ...]) -> tuple[str, ...]:
+    return (OVERALL, *[f"{key}={name_of(value)}" for key, value in zip(keys, values, strict=True)])
+
+
+@lru_cache(maxsize=65_536)
+def _stratum(values: tuple[str | None, ...]) -> str:
+    return ",".join(map(name_of, values))
 
 
 def _marks(record: Judgment | JudgeFailure) -> tuple[tuple[str, str], ...]:
     if isinstance(record, JudgeFailure):
         # A failure knows no dimensions; it is missing from the whole unit.
         return ((CRITICAL, FAILED),)
-    # A dimension that came twice counts once.
-    scores = {score.dimension: _MARKS[score.score] for score in record.scores}
-    # Of all scores, the same dimension's second one too.
-    worst = min((score.score for score in record.scores if score.score is not None), default=SCORE_MAX)
+    marks: dict[str, str] = {}
+    worst = SCORE_MAX
+    for score in record.scores:
+        # A dimension that came twice counts once, and is critical if either is.
+        marks[score.dimension] = _MARKS[score.score]
+        if score.score is not None and score.score < worst:
+            worst = score.score
     critical = (CRITICAL, CRITICAL_YES if worst <= CRITICAL_MAX else CRITICAL_NO)
-    return (*scores.items(), critical, *_pairs(record))
+    return (*marks.items(), critical, *_pairs(record))
 
 
 def _pairs(record: Judgment) -> tuple[tuple[str, str], ...]:

@@ -55,8 +55,8 @@ def case_of(judgment: Judgment, score: DimensionScore) -> Case | None:
 
 def cases_of(judgment: Judgment) -> tuple[Case, ...]:
     """Return the scores of a judgment that do not pass."""
-    cases = (case_of(judgment, score) for score in judgment.scores)
-    return tuple(case for case in cases if case is not None and case.score < PASS_MIN)
+    failing = (score for score in judgment.scores if score.score is not None and score.score < PASS_MIN)
+    return tuple(case for case in (case_of(judgment, score) for score in failing) if case is not None)
 
 
 def worst_first(case: Case) -> tuple[int, float, str]:
