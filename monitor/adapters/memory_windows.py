@@ -22,6 +22,7 @@ from monitor.windows.bucket import (
     rank,
 )
 from monitor.windows.case import Case, cases_of, worst_first
+from monitor.windows.other import STRATA
 from monitor.windows.policy import WindowPolicy
 from monitor.windows.store import Applied
 from monitor.windows.window import merged
@@ -103,7 +104,7 @@ class MemoryWindowStore:
         """Put `*other` where a day has enough values of a key, or strata."""
         day = (added.scope, bucket_start(added.bucket, _DAY))
         policy = self._policy
-        if not self._admits(day, "strata", added.stratum, policy.strata_max):
+        if not self._admits(day, STRATA, added.stratum, policy.strata_max):
             added = added._replace(stratum=",".join([OTHER] * len(policy.strata)))
         segments = [
             segment

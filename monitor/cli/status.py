@@ -1,7 +1,7 @@
 """`monitor status`: what became of every event, how far each stage is behind, who judges, what is open."""
 
 import asyncio
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from rich.console import Console
 from rich.table import Table
@@ -11,6 +11,8 @@ from monitor.adapters.kafka_admin import BrokerUnavailable
 from monitor.alerting.alert import OPEN, Alert
 from monitor.alerting.render import title
 from monitor.cli.asking import JsonOption, Looks, NameOption, broker, looking, moment, printed, screen
+from monitor.cli.windows_read import newest_end
+from monitor.cli.windows_shown import other_line
 from monitor.funnel import OPEN as OPEN_OUTCOMES
 from monitor.funnel import Funnel
 from monitor.intake.event import Moment, Value
@@ -19,6 +21,10 @@ from monitor.judging.judgment import JudgeIdentity
 from monitor.policy import ConfigError, Policy
 from monitor.settings import Settings
 from monitor.topics import CHANGE_EVENTS, JUDGE_REQUESTS, JUDGMENTS, SAMPLED_EVENTS, SOURCES
+from monitor.windows.bucket import Scope
+from monitor.windows.headline import Headline, headlines
+from monitor.windows.other import Other, others_in
+from monitor.windows.window import merged
 
 STAGES = {
     "sample": SOURCES,
@@ -28,6 +34,8 @@ STAGES = {
     "changes": (CHANGE_EVENTS,),
 }
 """The topics that each stage reads; its consumer group is the namespace and its name."""
+LAST_HOURS = 24
+"""What the figures of windows look back at."""
 MEANINGS = {
     "waiting": "kept; its turn or conversation is not complete yet",
     "queued": "its judgment has been asked for",
@@ -54,6 +62,12 @@ class OpenAlert(Value):
     since: Moment
 
 
+class OtherOf(Other):
+    """What one scope has in `*other`."""
+
+    scope: Scope
+
+
 class Status(Value):
     """What `monitor status --json` prints."""
 
@@ -68,6 +82,10 @@ class Status(Value):
     judge_fault: str | None
     calibration: Calibration | None = None
     """What people's labels said of this judge under this rubric; None for an uncalibrated judge."""
+    two_phase: tuple[Headline, ...] = ()
+    """Of a cascade, over the last 24 hours: what its second judge would give over all."""
+    others: tuple[OtherOf, ...] = ()
+    """Of the last 24 hours: what came after the limits of series and has none of its own."""
     series: int
     evaluated_through: Moment | None
     stream_time: Moment | None
@@ -94,6 +112,7 @@ def status_of(settings: Settings, policy: Policy, looks: Looks) -> Status:
     judge, judge_fault = who_judges(settings, policy)
     funnel = looks.funnel()
     opened = sorted((alert for alert in looks.alerts() if alert.state in OPEN), key=lambda one: one.since)
+    two_phase, others = _last_day(settings, policy, looks)
     return Status(
         namespace=settings.namespace,
         funnel=funnel,
@@ -104,6 +123,8 @@ def status_of(settings: Settings, policy: Policy, looks: Looks) -> Status:
         judge=judge,
         judge_fault=judge_fault,
         calibration=looks.calibration(judge.version, policy.rubric.version) if judge else None,
+        two_phase=two_phase,
+        others=others,
         series=len(looks.scopes()),
         evaluated_through=looks.evaluated_through(),
         stream_time=looks.newest(),
@@ -120,6 +141,14 @@ def who_judges(settings: Settings, policy: Policy) -> tuple[JudgeIdentity | None
         return None, str(error)
     asyncio.run(judge.close())
     return judge.identity, None
+
+
+def first_judge(settings: Settings, policy: Policy) -> str | None:
+    """Return the version of a cascade's first stage; None where one judge judges alone, or cannot."""
+    if policy.monitor.judge.cascade.model is None:
+        return None
+    judge, _ = who_judges(settings, policy)
+    return judge.version if judge else None
 
 
 def funnel_table(funnel: Funnel) -> Table:
@@ -166,10 +195,41 @@ def show(found: Status, console: Console) -> None:
             f"Judge: {one.backend}, model {one.model_asked}, stage {one.stage}, version {one.version}"
         )
     _show_calibration(found, console)
-    console.print(f"Windows: {found.series} series, evaluated through {moment(found.evaluated_through)}")
+    _show_windows(found, console)
     if found.stream_time:
         console.print(f"Stream time: {moment(found.stream_time)}")
     _show_alerts(found, console)
+
+
+def _show_windows(found: Status, console: Console) -> None:
+    console.print(f"Windows: {found.series} series, evaluated through {moment(found.evaluated_through)}")
+    for headline in found.two_phase:
+        of = f"judge {headline.scope.judge_version} over judge {headline.first_judge}, {headline.scope.target}s"
+        console.print(f"Two-phase means of the last {LAST_HOURS} h ({of}):", soft_wrap=True)
+        for one in headline.means:
+            known = "too few pairs" if one.low is None else f"{one.low:.2f}-{one.high:.2f}"
+            line = f"  {one.dimension}: {one.mean:.2f} ({known}); first stage {one.cheap_mean:.2f}"
+            console.print(line, soft_wrap=True, highlight=False)
+    for other in found.others:
+        console.print(
+            f"Last {LAST_HOURS} h, {other.scope.assistant}, {other.scope.target}s: {other_line(other)}",
+            soft_wrap=True,
+            markup=False,
+        )
+
+
+def _last_day(
+    settings: Settings, policy: Policy, looks: Looks
+) -> tuple[tuple[Headline, ...], tuple[OtherOf, ...]]:
+    end = newest_end(looks, policy.monitor.windows.bucket_minutes)
+    start = end - timedelta(hours=LAST_HOURS)
+    counts = {scope: merged(buckets.values()) for scope, buckets in looks.slices(start, end)}
+    others = tuple(
+        OtherOf(scope=scope, **dict(other))
+        for scope, found in counts.items()
+        for other in others_in(found, looks.others(scope, start, end))
+    )
+    return headlines(counts, first_judge=first_judge(settings, policy)), others
 
 
 def _show_calibration(found: Status, console: Console) -> None:
