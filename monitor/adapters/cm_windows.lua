@@ -16,8 +16,8 @@ local SIZE = {h = HOUR, d = DAY}
 local NEXT = {b = 'h', h = 'd'}
 -- Fields a chunk of the ledger has on average; twice as many with luck's spread are still below 120.
 local CHUNK = 40
--- Slices that one call rolls up, about 0.3 ms each; the next call does the rest.
-local ROLLED_MAX = 16
+-- Slices of a level that one call rolls up, about a millisecond each; the next call does the rest.
+local ROLLED_MAX = 8
 -- Names told apart among those that became *other; more are a flood.
 local OTHERS_MAX = 512
 -- Lua takes no more than some thousand values in one call.
