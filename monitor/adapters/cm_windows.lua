@@ -9,6 +9,7 @@
 --   base:b|h|d:<scope>:<t>  hash  segment.stratum.rate -> packed (mark, count) pairs, all of them codes of the day
 --   base:o:<scope>:<day>    set   key:hash of the names that became *other
 --   base:w:<scope>:<t>      hash  dimension|score|entry|conversation -> case as JSON
+--   base:late:<day>         hyperloglog of the entries that came too late on a day of the deployment's clock
 --   base:l                  hash  period -> contributions that entered its ledger
 --   base:l:<period>:<chunk> hash  entry -> packed rank, scope, bucket, stratum, rate, n, n segments, marks
 local HOUR, DAY = 60, 1440
@@ -162,8 +163,17 @@ local function close_slice(shard, names, level, scope, minute)
   end
 end
 
+local function gather(changes, counted)
+  for n = 1, #counted, 2 do
+    local counts, marks = cmsgpack.unpack(counted[n + 1]), changes[counted[n]] or {}
+    for i = 1, #counts, 2 do marks[counts[i]] = (marks[counts[i]] or 0) + counts[i + 1] end
+    changes[counted[n]] = marks
+  end
+end
+
 -- Hours take up buckets that leave, days take up hours; days go at last. Times before `limit` leave.
 local function roll_up(shard, level, limit)
+  local wholes = {}
   local slices = redis.call('ZRANGEBYSCORE', shard.base .. ':q:' .. level, '-inf', '(' .. limit, 'LIMIT', 0, ROLLED_MAX)
   for _, slice in ipairs(slices) do
     local scope, minute = string.match(slice, '^(.*):(%-?%d+)$')
@@ -171,22 +181,20 @@ local function roll_up(shard, level, limit)
     local names = names_of(shard, scope, minute)
     local key, into = shard.base .. ':' .. level .. ':' .. slice, NEXT[level]
     if into then
-      local counted, changes = redis.call('HGETALL', key), {}
-      for n = 1, #counted, 2 do
-        local counts, marks = cmsgpack.unpack(counted[n + 1]), {}
-        for i = 1, #counts, 2 do marks[counts[i]] = counts[i + 1] end
-        changes[counted[n]] = marks
-      end
       local target = start(minute, SIZE[into])
       local whole = shard.base .. ':' .. into .. ':' .. scope .. ':' .. target
-      write(whole, changes)
+      wholes[whole] = wholes[whole] or {}
+      gather(wholes[whole], redis.call('HGETALL', key))
       open_slice(shard, names, into, scope, target)
-      redis.call('EXPIRE', whole, shard.ttl_day)
       redis.call('EXPIRE', names.key, shard.ttl_day)
       redis.call('EXPIRE', shard.base .. ':q:' .. into, shard.ttl_day)
     end
     redis.call('UNLINK', key, shard.base .. ':w:' .. slice)
     close_slice(shard, names, level, scope, minute)
     if not into then redis.call('UNLINK', names.key, names.others) end
+  end
+  for whole, changes in pairs(wholes) do
+    write(whole, changes)
+    redis.call('EXPIRE', whole, shard.ttl_day)
   end
 end

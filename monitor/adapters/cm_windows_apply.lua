@@ -42,9 +42,9 @@ local function enter(shard, entry, n)
   local at = (n - 1) * 5
   local records = shard.records
   local scope, minute, rank = records[at + 1], records[at + 2], records[at + 3]
-  if minute < shard.late then return 'l' end
   local old, old_period, old_key = remembered(shard, entry)
   if old and old[1] >= rank then return old[1] == rank and 'r' or 't' end
+  if minute < shard.late then return 'l' end
   local place = place_of(shard, shard.scopes[scope][1], minute)
   local before = old and place_of(shard, old[2], old[3])
   if place.closed or before and (before.closed or before.minute < shard.late) then return 'l' end
@@ -82,8 +82,16 @@ local function apply(keys, argv)
   -- No counter: one that began anew after the data was lost could repeat a version that a reader remembers.
   shard.version = clock[1] .. '.' .. clock[2]
   load_ledgers(shard)
-  local answers = {}
-  for n = 1, #argv[2] / 8 do answers[n] = enter(shard, string.sub(argv[2], n * 8 - 7, n * 8), n) end
+  local answers, late = {}, {}
+  for n = 1, #argv[2] / 8 do
+    local entry = string.sub(argv[2], n * 8 - 7, n * 8)
+    answers[n] = enter(shard, entry, n)
+    if answers[n] == 'l' then late[#late + 1] = entry end
+  end
+  if #late > 0 then
+    redis.call('PFADD', shard.base .. ':late:' .. shard.today, unpack(late))
+    redis.call('EXPIRE', shard.base .. ':late:' .. shard.today, shard.ttl_ledger)
+  end
   local touched = false
   for _, place in pairs(shard.places) do
     if place.touched then touched = true; finish(shard, place) end

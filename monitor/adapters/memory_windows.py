@@ -42,17 +42,21 @@ class MemoryWindowStore:
         self._cases: dict[Place, dict[tuple[str, int, str], Case]] = {}
         self._ledger: dict[datetime, dict[str, tuple[int, Contribution]]] = defaultdict(dict)
         self._names: dict[tuple[Place, str], set[str]] = defaultdict(set)
+        self._late: dict[datetime, set[str]] = defaultdict(set)
         self._others: dict[tuple[Place, str], set[str]] = defaultdict(set)
 
     async def apply(
         self, records: Sequence[Judgment | JudgeFailure], *, now: datetime
     ) -> tuple[Applied, ...]:
         """Enter records, one after the other."""
-        answers = tuple(self._apply(record, now) for record in records)
         policy = self._policy
         period = timedelta(days=policy.ledger_days)
         for begin in [one for one in self._ledger if one + period <= now - policy.retention]:
             del self._ledger[begin]
+        answers = tuple(self._apply(record, now) for record in records)
+        for record, answer in zip(records, answers, strict=True):
+            if answer is Applied.LATE:
+                self._late[bucket_start(now, _DAY)].add(_entry(record))
         self._roll_up(Granularity.BUCKET, Granularity.HOUR, now - policy.retention)
         self._roll_up(Granularity.HOUR, Granularity.DAY, now - timedelta(days=policy.hourly_days))
         self._roll_up(Granularity.DAY, None, now - timedelta(days=policy.daily_days))
@@ -62,21 +66,11 @@ class MemoryWindowStore:
         added = contribution(record, self._policy)
         if added is None:
             return Applied.IGNORED
-        if is_late(added.bucket, now=now, policy=self._policy):
-            return Applied.LATE
-        entry = entry_key(
-            record.target, rubric_version=record.rubric_version, judge_version=record.judge.version
-        )
+        entry = _entry(record)
         period, old = next(((p, one[entry]) for p, one in self._ledger.items() if entry in one), (None, None))
         if old is not None and old[0] >= rank(record):
             return Applied.REPEATED if old[0] == rank(record) else Applied.STALE
-        if self._is_closed((added.scope, added.bucket)) or (
-            old is not None
-            and (
-                is_late(old[1].bucket, now=now, policy=self._policy)
-                or self._is_closed((old[1].scope, old[1].bucket))
-            )
-        ):
+        if self._is_over(added, now) or (old is not None and self._is_over(old[1], now)):
             return Applied.LATE
         if old is not None and period is not None:
             self._take_out(entry, old[1])
@@ -93,11 +87,15 @@ class MemoryWindowStore:
             self._keep_cases(entry, added, record)
         return Applied.NEW if old is None else Applied.SUPERSEDED
 
-    def _is_closed(self, place: Place) -> bool:
-        scope, bucket = place
-        return place not in self._buckets and any(
-            (scope, bucket_start(bucket, one.minutes(self._policy))) in self._levels[one]
-            for one in (Granularity.HOUR, Granularity.DAY)
+    def _is_over(self, added: Contribution, now: datetime) -> bool:
+        """Tell whether a bucket is late, or has been rolled up already by another worker's clock."""
+        scope, bucket = added.scope, added.bucket
+        return is_late(bucket, now=now, policy=self._policy) or (
+            (scope, bucket) not in self._buckets
+            and any(
+                (scope, bucket_start(bucket, one.minutes(self._policy))) in self._levels[one]
+                for one in (Granularity.HOUR, Granularity.DAY)
+            )
         )
 
     def _admitted(self, added: Contribution) -> Contribution:
@@ -182,6 +180,11 @@ class MemoryWindowStore:
                 found[key] |= names
         return {key: len(names) for key, names in found.items()}
 
+    async def late(self, start: datetime, end: datetime) -> int:
+        """Count what came too late."""
+        days = (day for day in self._late if bucket_start(start, _DAY) <= day < end)
+        return sum(len(self._late[day]) for day in days)
+
     async def worst(
         self, scope: Scope, start: datetime, end: datetime, *, dimension: str | None = None
     ) -> tuple[Case, ...]:
@@ -222,3 +225,7 @@ class MemoryWindowStore:
             for cell, count in counts.items()
             if is_unit(cell)
         )
+
+
+def _entry(record: Judgment | JudgeFailure) -> str:
+    return entry_key(record.target, rubric_version=record.rubric_version, judge_version=record.judge.version)

@@ -174,6 +174,14 @@ class RedisWindows:
             counted[member.decode().rpartition(":")[0]] += 1
         return dict(counted)
 
+    async def late(self, start: datetime, end: datetime) -> int:
+        """Count what came too late on the days that [start, end) touches; no entry is in two shards."""
+        days = _slices(bucket_start(start, _DAY), end, _DAY)
+        replies = await self._pipelined(
+            [("PFCOUNT", f"{base}:late:{day}") for base in self._bases for day in days]
+        )
+        return sum(map(int, replies))
+
     async def worst(
         self, scope: Scope, start: datetime, end: datetime, *, dimension: str | None = None
     ) -> tuple[Case, ...]:

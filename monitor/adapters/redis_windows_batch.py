@@ -8,7 +8,7 @@ import msgspec
 import xxhash
 
 from monitor.judging.judgment import JudgeFailure, Judgment
-from monitor.windows.bucket import OTHER, Contribution, entry_key, rank
+from monitor.windows.bucket import OTHER, Contribution, bucket_start, entry_key, rank
 from monitor.windows.case import cases_of
 from monitor.windows.policy import WindowPolicy
 from monitor.windows.store import Applied
@@ -96,6 +96,7 @@ def _limits(policy: WindowPolicy, now: datetime) -> dict[str, Any]:
         return -int(-(now - timedelta(days=days)).timestamp() // 60)
 
     return {
+        "today": minute_of(bucket_start(now, 1440)),
         "late": first_kept(policy.retention_days),
         "late_hours": first_kept(policy.hourly_days),
         "late_days": first_kept(policy.daily_days),

@@ -66,6 +66,10 @@ class Looks(Views):
         """Count the values that became `*other`, by key."""
         return self._ask(lambda stores: stores.windows.others(scope, start, end))
 
+    def late(self, start: datetime, end: datetime) -> int:
+        """Count the judgments that came too late on the days of an interval."""
+        return self._ask(lambda stores: stores.windows.late(start, end))
+
     def calibration(self, judge_version: str, rubric_version: str) -> Calibration | None:
         """Return what is kept of a judge's agreement with people."""
         return self._ask(

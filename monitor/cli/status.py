@@ -86,6 +86,8 @@ class Status(Value):
     """Of a cascade, over the last 24 hours: what its second judge would give over all."""
     others: tuple[OtherOf, ...] = ()
     """Of the last 24 hours: what came after the limits of series and has none of its own."""
+    late: int = 0
+    """Judgments that came too late for their bucket, today and yesterday."""
     series: int
     evaluated_through: Moment | None
     stream_time: Moment | None
@@ -112,7 +114,9 @@ def status_of(settings: Settings, policy: Policy, looks: Looks) -> Status:
     judge, judge_fault = who_judges(settings, policy)
     funnel = looks.funnel()
     opened = sorted((alert for alert in looks.alerts() if alert.state in OPEN), key=lambda one: one.since)
-    two_phase, others = _last_day(settings, policy, looks)
+    end = newest_end(looks, policy.monitor.windows.bucket_minutes)
+    start = end - timedelta(hours=LAST_HOURS)
+    two_phase, others = _last_day(settings, policy, looks, start, end)
     return Status(
         namespace=settings.namespace,
         funnel=funnel,
@@ -125,6 +129,7 @@ def status_of(settings: Settings, policy: Policy, looks: Looks) -> Status:
         calibration=looks.calibration(judge.version, policy.rubric.version) if judge else None,
         two_phase=two_phase,
         others=others,
+        late=looks.late(start, end),
         series=len(looks.scopes()),
         evaluated_through=looks.evaluated_through(),
         stream_time=looks.newest(),
@@ -203,6 +208,8 @@ def show(found: Status, console: Console) -> None:
 
 def _show_windows(found: Status, console: Console) -> None:
     console.print(f"Windows: {found.series} series, evaluated through {moment(found.evaluated_through)}")
+    if found.late:
+        console.print(f"Judgments that came too late for their window since yesterday: {found.late}")
     for headline in found.two_phase:
         of = f"judge {headline.scope.judge_version} over judge {headline.first_judge}, {headline.scope.target}s"
         console.print(f"Two-phase means of the last {LAST_HOURS} h ({of}):", soft_wrap=True)
@@ -219,10 +226,8 @@ def _show_windows(found: Status, console: Console) -> None:
 
 
 def _last_day(
-    settings: Settings, policy: Policy, looks: Looks
+    settings: Settings, policy: Policy, looks: Looks, start: datetime, end: datetime
 ) -> tuple[tuple[Headline, ...], tuple[OtherOf, ...]]:
-    end = newest_end(looks, policy.monitor.windows.bucket_minutes)
-    start = end - timedelta(hours=LAST_HOURS)
     counts = {scope: merged(buckets.values()) for scope, buckets in looks.slices(start, end)}
     others = tuple(
         OtherOf(scope=scope, **dict(other))

@@ -57,6 +57,7 @@ def windows(
             granularity=read,
             rows={scope: rows_of(slices, start, end, step=step, segment=segment) for scope, slices in found},
             others={scope: others_in(counts[scope], looks.others(scope, start, end)) for scope in counts},
+            late=looks.late(start, end),
             headlines=headlines(counts, first_judge=first_judge(settings, policy), segment=segment),
         )
     if as_json:
@@ -71,5 +72,9 @@ def windows(
         console.print(table_of(scope, rows))
         for other in shown.others[scope]:
             console.print(other_line(other), soft_wrap=True, highlight=False, markup=False)
+    if shown.late:
+        console.print(
+            f"{shown.late} judgments came too late on these days; they are in no window.", highlight=False
+        )
     for headline in shown.headlines:
         console.print(headline_table(headline))

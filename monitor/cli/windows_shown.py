@@ -72,6 +72,8 @@ class Shown:
     rows: Mapping[Scope, Sequence[Row]]
     others: Mapping[Scope, Sequence[Other]]
     headlines: Sequence[Headline]
+    late: int = 0
+    """Judgments that came too late on the days of the window."""
 
 
 def rows_of(
@@ -182,6 +184,7 @@ def as_values(shown: Shown) -> dict[str, Any]:
         "start": shown.start.isoformat(),
         "end": shown.end.isoformat(),
         "granularity": shown.granularity,
+        "late": shown.late,
         "scopes": [
             scope.model_dump(mode="json")
             | {

@@ -55,6 +55,14 @@ class WindowStore(Protocol):
         """
         ...
 
+    async def late(self, start: datetime, end: datetime) -> int:
+        """Return how many judgments came too late on the days that [start, end) touches, each once.
+
+        The days are those of the deployment's clock when they came, kept as long as buckets; a large number is
+        an estimate (1 %).
+        """
+        ...
+
     async def worst(
         self, scope: Scope, start: datetime, end: datetime, *, dimension: str | None = None
     ) -> tuple[Case, ...]:

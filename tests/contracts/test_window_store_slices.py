@@ -98,6 +98,20 @@ class TestSlices:
         assert await store.apply([a_judgment(revision=2, at=later)], now=later) == (Applied.LATE,)
         assert await units(store, Granularity.DAY) == {bucket_start(NOON, 1440): 2}
 
+    async def test_what_is_late_is_counted_once_on_the_day_it_came(self, store: WindowStore) -> None:
+        """It is in no window, so that its number is all there is of it; hops repeat."""
+        old = [a_judgment(f"c{i}", at=NOON - 3 * DAY) for i in range(20)]
+
+        for _ in range(2):
+            await store.apply([*old, a_judgment("new")], now=NOON)
+        await store.apply([a_judgment("more", at=NOON - 3 * DAY)], now=NOON + DAY)
+        # What is in its window already is no news when it comes again.
+        assert await store.apply([a_judgment("new")], now=NOON + DAY + HOUR) == (Applied.REPEATED,)
+
+        assert await store.late(NOON - HOUR, NOON) == 20
+        assert await store.late(NOON - HOUR, NOON + DAY) == 21
+        assert await store.late(NOON - 4 * DAY, NOON - DAY) == 0
+
     async def test_a_clock_that_went_back_opens_no_bucket_of_a_rolled_up_hour(
         self, store: WindowStore
     ) -> None:
@@ -206,15 +220,15 @@ async def test_the_sum_of_the_finer_is_the_coarser_whatever_comes_when(
         answers = await real.apply(batch, now=now)
         assert await twin.apply(batch, now=now) == answers
         said |= set(answers)
+        # One call rolls up eight slices of a kind, the twin all of them.
+        await tick(twin, now)
+        await tick(real, now, times=6)
         for record, answer in zip(batch, answers, strict=True):
             name = record.target.conversation_id
             # What was forgotten with its period is a conversation of its own when it comes again.
             seen[name] = seen.get(name, 0) + (answer is Applied.NEW)
             if answer in {Applied.NEW, Applied.SUPERSEDED}:
                 census[name, seen[name]] = record
-    await tick(twin, now)
-    # It rolls up a little at each call.
-    await tick(real, now, times=8)
     for granularity in (Granularity.HOUR, Granularity.DAY):
         found = await real.slices(SCOPE, *EVERYTHING, granularity)
         assert found == await twin.slices(SCOPE, *EVERYTHING, granularity)
