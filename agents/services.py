@@ -10,8 +10,10 @@ from monitor.adapters.redis_alerts import RedisAlerts
 from monitor.adapters.redis_answers import RedisAnswers
 from monitor.adapters.redis_budget import RedisPurse
 from monitor.adapters.redis_calibrations import RedisCalibrations
+from monitor.adapters.redis_census import RedisCensus
 from monitor.adapters.redis_changes import RedisChanges
 from monitor.adapters.redis_clock import RedisClock
+from monitor.adapters.redis_configurations import RedisConfigurations
 from monitor.adapters.redis_connection import blocking_client, waiting_client
 from monitor.adapters.redis_conversations import RedisConversations
 from monitor.adapters.redis_functions import Client
@@ -45,11 +47,13 @@ class Stores:
     alerts: RedisAlerts
     groups: RedisGroups
     changes: RedisChanges
+    census: RedisCensus
     heartbeats: RedisHeartbeats
     review: RedisReview
     answers: RedisAnswers
     calibrations: RedisCalibrations
     health: RedisHealth
+    configurations: RedisConfigurations
     clock: RedisClock
     purse: RedisPurse
 
@@ -65,6 +69,7 @@ class Stores:
             self.clock,
             self.purse,
             self.health,
+            self.configurations,
         ):
             await store.start()
 
@@ -109,11 +114,13 @@ def build_stores(settings: Settings, policy: Policy) -> Stores:
         alerts=RedisAlerts(client, keys),
         groups=RedisGroups(client, keys),
         changes=RedisChanges(client, keys),
+        census=RedisCensus(client, keys),
         heartbeats=RedisHeartbeats(client, keys),
         review=RedisReview(client, keys),
         answers=RedisAnswers(client, keys, keep_days=policy.monitor.conversations.keep_records_days),
         calibrations=RedisCalibrations(client, keys),
         health=RedisHealth(client, keys),
+        configurations=RedisConfigurations(client, keys),
         clock=RedisClock(client, keys, partitions=policy.monitor.topics.partitions),
         purse=RedisPurse(client, keys),
     )

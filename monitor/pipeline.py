@@ -24,6 +24,7 @@ from monitor.alerting.receiver import Receiver
 from monitor.alerting.store import AlertStore
 from monitor.clock import ClockStore
 from monitor.conversations.store import ConversationStore
+from monitor.detection.registry import ConfigurationStore
 from monitor.hops.aggregate import Aggregate
 from monitor.hops.assemble import Assemble
 from monitor.hops.changes import RecordChanges
@@ -58,6 +59,7 @@ class Ports:
     now: Now
     background: Background = field(default_factory=Background)
     health: HealthStore | None = None
+    configurations: ConfigurationStore | None = None
     cascade: Cascade | None = None
     """Several judges in stages, in the executor's place; None for one judge."""
 
@@ -100,6 +102,7 @@ class Pipeline:
             now=ports.now,
             background=ports.background,
             health=ports.health,
+            configurations=ports.configurations,
         )
         self._evaluate = Evaluate(
             windows=ports.windows,
@@ -114,6 +117,7 @@ class Pipeline:
             background=ports.background,
             health=ports.health,
             health_policy=policy.monitor.judge.health,
+            configurations=ports.configurations,
         )
         self._changes = RecordChanges(
             background=ports.background, publisher=publisher, prefix=prefix, now=ports.now

@@ -2,7 +2,19 @@
 
 import typer
 
-from monitor.cli import alert_acts, alerts, config, dead_letters, demo, review, routes, run, silences, topics
+from monitor.cli import (
+    alert_acts,
+    alerts,
+    config,
+    configurations,
+    dead_letters,
+    demo,
+    review,
+    routes,
+    run,
+    silences,
+    topics,
+)
 from monitor.cli.calibrate import calibrate
 from monitor.cli.explain import explain
 from monitor.cli.forget import forget
@@ -40,6 +52,7 @@ app.add_typer(silences.app, name="silence")
 app.add_typer(dead_letters.app, name="dead-letters")
 app.add_typer(topics.app, name="topics")
 app.add_typer(config.app, name="config")
+app.add_typer(configurations.app, name="configurations")
 app.add_typer(review.app, name="review")
 
 

@@ -9,8 +9,10 @@ from rich.table import Table
 from agents.services import build_judge
 from monitor.adapters.kafka_admin import BrokerUnavailable
 from monitor.alerting.alert import OPEN, Alert
+from monitor.alerting.budgets import Budget
 from monitor.alerting.render import title
-from monitor.cli.asking import JsonOption, Looks, NameOption, broker, looking, moment, printed, screen
+from monitor.cli.asking import JsonOption, Looks, NameOption, broker, latest, looking, moment, printed, screen
+from monitor.cli.standing import SignalLine, budget_lines, census_of, census_table
 from monitor.cli.windows_read import newest_end
 from monitor.cli.windows_shown import other_line
 from monitor.funnel import OPEN as OPEN_OUTCOMES
@@ -88,6 +90,10 @@ class Status(Value):
     """Of the last 24 hours: what came after the limits of series and has none of its own."""
     late: int = 0
     """Judgments that came too late for their bucket, today and yesterday."""
+    census: tuple[SignalLine, ...] = ()
+    """Signals of all traffic, judged or not."""
+    budgets: tuple[Budget, ...] = ()
+    """How the objectives of `slo` in gates.yaml stand; none where none is set."""
     series: int
     evaluated_through: Moment | None
     stream_time: Moment | None
@@ -113,6 +119,7 @@ def status_of(settings: Settings, policy: Policy, looks: Looks) -> Status:
     lag, kafka_fault = _lag(settings)
     judge, judge_fault = who_judges(settings, policy)
     funnel = looks.funnel()
+    now = latest(policy, looks)
     opened = sorted((alert for alert in looks.alerts() if alert.state in OPEN), key=lambda one: one.since)
     end = newest_end(looks, policy.monitor.windows.bucket_minutes)
     start = end - timedelta(hours=LAST_HOURS)
@@ -130,6 +137,8 @@ def status_of(settings: Settings, policy: Policy, looks: Looks) -> Status:
         two_phase=two_phase,
         others=others,
         late=looks.late(start, end),
+        census=census_of(looks, policy.sampling.strata, now),
+        budgets=looks.budgets(policy.gates, judge.version if judge else None, now),
         series=len(looks.scopes()),
         evaluated_through=looks.evaluated_through(),
         stream_time=looks.newest(),
@@ -200,6 +209,10 @@ def show(found: Status, console: Console) -> None:
             f"Judge: {one.backend}, model {one.model_asked}, stage {one.stage}, version {one.version}"
         )
     _show_calibration(found, console)
+    if found.census:
+        console.print(census_table(found.census))
+    for line in budget_lines(found.budgets):
+        console.print(f"Budget: {line}", soft_wrap=True, markup=False)
     _show_windows(found, console)
     if found.stream_time:
         console.print(f"Stream time: {moment(found.stream_time)}")

@@ -12,6 +12,7 @@ from monitor.alerting.store import AlertStore
 from monitor.clock import ClockKind, ClockStore
 from monitor.conversations.store import ConversationStore
 from monitor.detection.gates import GatePolicy
+from monitor.detection.registry import ConfigurationStore, sights_of
 from monitor.hops.inbound import Burial, Inbound, Now, complaint
 from monitor.judging.cascade import speaks
 from monitor.judging.health import HealthStore
@@ -42,6 +43,7 @@ class Aggregate:
         now: Now,
         background: Background | None = None,
         health: HealthStore | None = None,
+        configurations: ConfigurationStore | None = None,
     ) -> None:
         """Take the ports."""
         self._background = background or Background()
@@ -55,6 +57,7 @@ class Aggregate:
         self._burial = Burial(publisher, prefix + DEAD_LETTERS, now)
         self._now = now
         self._health = health
+        self._configurations = configurations
 
     async def __call__(self, batch: Sequence[Inbound]) -> None:
         """Enter a batch; a clock marker counts only after all that came before it."""
@@ -82,7 +85,8 @@ class Aggregate:
         # A critical failure is told from the judgment itself: it must not wait for a timer.
         # First sightings stand before it, so that its evidence names the configuration that is new.
         if self._background.changes is not None:
-            await self._background.changes.sight(sightings_of(records))
+            combination = self._gates.configurations.combination
+            await self._background.changes.sight(sightings_of(records, combination))
         telling = [record for record in records if speaks(record)]
         await record_criticals(
             self._alerts,
@@ -97,6 +101,8 @@ class Aggregate:
             await self._health.add(
                 [(record.observed_at if streamed else record.judged_at, record) for record in records]
             )
+        if self._configurations is not None:
+            await self._configurations.count(sights_of(records, self._gates.configurations))
         # Outcomes come last: an event that counts as judged is in its window.
         await self._conversations.settle(records)
 

@@ -129,7 +129,12 @@ def test_status_adds_up_and_says_who_judges() -> None:
     }
     assert found["judge"]["backend"] == "rules"
     assert set(found["lag"]) == {"sample", "assemble", "judge", "aggregate", "changes"}
-    assert "25 events received, 0 of them open" in run("status").output
+    assert [(one["signal"], one["share"], one["answers"]) for one in found["census"]] == [
+        (signal, 0.0, CONVERSATIONS) for signal in ("escalated", "thumb_down", "fallback", "refused", "long")
+    ]
+    shown = run("status").output
+    assert "25 events received, 0 of them open" in shown
+    assert "All traffic of the last 24 h, judged or not" in shown
 
 
 def test_status_works_without_kafka() -> None:
