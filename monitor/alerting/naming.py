@@ -6,6 +6,7 @@ from typing import get_args
 from monitor.alerting.alert import Alert
 from monitor.detection.configurations import Check
 from monitor.detection.finding import FindingKind
+from monitor.detection.judge_drift import CHECK
 from monitor.windows.bucket import OVERALL, readable
 from monitor.windows.policy import ConfigurationKey
 
@@ -20,14 +21,16 @@ def plain(text: str) -> str:
 
 def runbook(alert: Alert) -> str:
     """Return the path of the runbook for this kind of alert."""
-    return f"docs/runbooks/{alert.kind}.md"
+    check = alert.labels.get("check")
+    return f"docs/runbooks/{alert.kind}_{check}.md" if check else f"docs/runbooks/{alert.kind}.md"
 
 
 def title(alert: Alert) -> str:
     """Return the alert in one line; it names no changing value, so that a resolve reads like its firing."""
     labels = alert.labels
     if alert.kind is FindingKind.JUDGE:
-        return f"The judge {labels['judge']} (stage {labels['stage']}) is not well"
+        said = "has drifted" if labels.get("check") == CHECK else "is not well"
+        return f"The judge {labels['judge']} (stage {labels['stage']}) {said}"
     if alert.kind is FindingKind.DELIVERY:
         return f"The receiver {labels['receiver']} takes no notifications"
     if alert.kind is FindingKind.WATCHDOG:

@@ -16,18 +16,23 @@ from monitor.alerting.budgets import Budget, budgets_of
 from monitor.alerting.changes import Sighting
 from monitor.alerting.deciding import Refused
 from monitor.alerting.forgetting import without_words_of
+from monitor.alerting.judges import LiveAnchors
 from monitor.alerting.silence import Silence
 from monitor.cli.context import load, sentences
 from monitor.cli.views import Views
 from monitor.detection.census import Whose, census_series
 from monitor.detection.exception import GateException
 from monitor.detection.gates import GatePolicy
+from monitor.detection.judge_drift import Anchored
 from monitor.detection.registry import Registered, Served, Tally
 from monitor.intake.event import Environment
+from monitor.judging.anchors import AnchorScore
 from monitor.judging.calibration import Calibration
 from monitor.judging.health import JudgeHealth, health_of
+from monitor.judging.judgment import JudgeIdentity
 from monitor.judging.rubric import TargetKind
 from monitor.policy import Policy
+from monitor.review.migration import Splice
 from monitor.settings import Settings
 from monitor.windows.bucket import BucketCounts, Granularity, Scope
 
@@ -55,7 +60,7 @@ class Forgotten(NamedTuple):
 class Looks(Views):
     """Further reads of one deployment, and the one thing that people may erase."""
 
-    def slices(
+    def buckets(
         self, start: datetime, end: datetime, granularity: Granularity = Granularity.BUCKET
     ) -> Sequence[tuple[Scope, Mapping[datetime, BucketCounts]]]:
         """Return the buckets, hours or days of each scope that has any that begin in [start, end)."""
@@ -87,6 +92,33 @@ class Looks(Views):
         """Return how each judge was in the hours before a time."""
         counters = self._ask(lambda stores: stores.health.read(end - timedelta(hours=hours), end))
         return [health_of(name, one) for name, one in counters.items()]
+
+    def live_anchors(self, judge: JudgeIdentity) -> LiveAnchors:
+        """Return where the anchors of a judge are, under the configured rubric."""
+        return LiveAnchors(
+            store=self._stores.anchors,
+            judge=judge,
+            rubric_version=self._policy.rubric.version,
+            policy=self._policy.monitor.judge.anchors,
+        )
+
+    def anchored(self, live: LiveAnchors, now: datetime) -> Anchored:
+        """Return what the anchors say of a judge."""
+        return self._ask(lambda _: live.read(now))
+
+    def anchor_scores(
+        self, live: LiveAnchors, now: datetime
+    ) -> tuple[Mapping[str, AnchorScore], Sequence[AnchorScore]]:
+        """Return the pinned scores and the newer ones."""
+        return self._ask(lambda _: live.scores(now))
+
+    def repin(self, live: LiveAnchors, pins: Sequence[AnchorScore]) -> None:
+        """Put these in the place of the pinned scores."""
+        self._ask(lambda stores: stores.anchors.repin(pins, **live.versions))
+
+    def put_splice(self, splice: Splice) -> None:
+        """Keep how the series of one judge go on under another."""
+        self._ask(lambda stores: stores.splices.put(splice))
 
     def registered(self) -> tuple[Registered, ...]:
         """Return the configurations that were evaluated offline."""

@@ -9,6 +9,7 @@ from monitor.cli import (
     configurations,
     dead_letters,
     demo,
+    judge_app,
     review,
     routes,
     run,
@@ -18,7 +19,6 @@ from monitor.cli import (
 from monitor.cli.calibrate import calibrate
 from monitor.cli.explain import explain
 from monitor.cli.forget import forget
-from monitor.cli.judge_command import judge
 from monitor.cli.judge_health import judge_health
 from monitor.cli.replay import replay
 from monitor.cli.schema import schema
@@ -37,7 +37,6 @@ app.command()(run.work)
 app.command()(run.sample)
 app.command()(demo.demo)
 app.command()(replay)
-app.command()(judge)
 app.command()(calibrate)
 app.command()(judge_health)
 app.command()(status)
@@ -46,6 +45,7 @@ app.command()(explain)
 app.command()(forget)
 app.command()(schema)
 alert_acts.attach(alerts.app)
+app.add_typer(judge_app.app, name="judge")
 app.add_typer(alerts.app, name="alerts")
 app.add_typer(routes.app, name="routes")
 app.add_typer(silences.app, name="silence")

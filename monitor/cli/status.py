@@ -1,32 +1,30 @@
 """`monitor status`: what became of every event, how far each stage is behind, who judges, what is open."""
 
 import asyncio
-from datetime import datetime, timedelta
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 
 from rich.console import Console
 from rich.table import Table
 
-from agents.services import build_judge
+from agents.services import build_judge, wall_now
 from monitor.adapters.kafka_admin import BrokerUnavailable
 from monitor.alerting.alert import OPEN, Alert
 from monitor.alerting.budgets import Budget
 from monitor.alerting.render import title
 from monitor.cli.asking import JsonOption, Looks, NameOption, broker, latest, looking, moment, printed, screen
+from monitor.cli.last_day import LastDay, last_day, lines_of
 from monitor.cli.standing import SignalLine, budget_lines, census_of, census_table
-from monitor.cli.windows_read import newest_end
-from monitor.cli.windows_shown import other_line
+from monitor.detection.judge_drift import Anchored
 from monitor.funnel import OPEN as OPEN_OUTCOMES
 from monitor.funnel import Funnel
 from monitor.intake.event import Moment, Value
 from monitor.judging.calibration import UNCALIBRATED, Calibration
 from monitor.judging.judgment import JudgeIdentity
+from monitor.judging.shadow import SHADOW
 from monitor.policy import ConfigError, Policy
 from monitor.settings import Settings
 from monitor.topics import CHANGE_EVENTS, JUDGE_REQUESTS, JUDGMENTS, SAMPLED_EVENTS, SOURCES
-from monitor.windows.bucket import Scope
-from monitor.windows.headline import Headline, headlines
-from monitor.windows.other import Other, others_in
-from monitor.windows.window import merged
 
 STAGES = {
     "sample": SOURCES,
@@ -36,8 +34,6 @@ STAGES = {
     "changes": (CHANGE_EVENTS,),
 }
 """The topics that each stage reads; its consumer group is the namespace and its name."""
-LAST_HOURS = 24
-"""What the figures of windows look back at."""
 MEANINGS = {
     "waiting": "kept; its turn or conversation is not complete yet",
     "queued": "its judgment has been asked for",
@@ -64,12 +60,6 @@ class OpenAlert(Value):
     since: Moment
 
 
-class OtherOf(Other):
-    """What one scope has in `*other`."""
-
-    scope: Scope
-
-
 class Status(Value):
     """What `monitor status --json` prints."""
 
@@ -84,12 +74,9 @@ class Status(Value):
     judge_fault: str | None
     calibration: Calibration | None = None
     """What people's labels said of this judge under this rubric; None for an uncalibrated judge."""
-    two_phase: tuple[Headline, ...] = ()
-    """Of a cascade, over the last 24 hours: what its second judge would give over all."""
-    others: tuple[OtherOf, ...] = ()
-    """Of the last 24 hours: what came after the limits of series and has none of its own."""
-    late: int = 0
-    """Judgments that came too late for their bucket, today and yesterday."""
+    anchors: Anchored | None = None
+    """What the anchors say of this judge's drift; None where none are judged."""
+    last_day: LastDay
     census: tuple[SignalLine, ...] = ()
     """Signals of all traffic, judged or not."""
     budgets: tuple[Budget, ...] = ()
@@ -116,14 +103,12 @@ def status(name: NameOption = None, as_json: JsonOption = False) -> None:
 
 def status_of(settings: Settings, policy: Policy, looks: Looks) -> Status:
     """Ask the stores, the broker and the configuration."""
-    lag, kafka_fault = _lag(settings)
+    trial = {SHADOW: STAGES["judge"]} if policy.monitor.judge.shadow else {}
+    lag, kafka_fault = _lag(settings, {**STAGES, **trial})
     judge, judge_fault = who_judges(settings, policy)
     funnel = looks.funnel()
     now = latest(policy, looks)
     opened = sorted((alert for alert in looks.alerts() if alert.state in OPEN), key=lambda one: one.since)
-    end = newest_end(looks, policy.monitor.windows.bucket_minutes)
-    start = end - timedelta(hours=LAST_HOURS)
-    two_phase, others = _last_day(settings, policy, looks, start, end)
     return Status(
         namespace=settings.namespace,
         funnel=funnel,
@@ -134,9 +119,8 @@ def status_of(settings: Settings, policy: Policy, looks: Looks) -> Status:
         judge=judge,
         judge_fault=judge_fault,
         calibration=looks.calibration(judge.version, policy.rubric.version) if judge else None,
-        two_phase=two_phase,
-        others=others,
-        late=looks.late(start, end),
+        anchors=_anchored(policy, looks, judge),
+        last_day=last_day(policy, looks, first_judge(settings, policy)),
         census=census_of(looks, policy.sampling.strata, now),
         budgets=looks.budgets(policy.gates, judge.version if judge else None, now),
         series=len(looks.scopes()),
@@ -209,45 +193,25 @@ def show(found: Status, console: Console) -> None:
             f"Judge: {one.backend}, model {one.model_asked}, stage {one.stage}, version {one.version}"
         )
     _show_calibration(found, console)
+    if found.anchors is not None:
+        reason = found.anchors.reason if found.anchors.anchors else "none is scored yet"
+        console.print(f"Anchors: {found.anchors.anchors} pinned; {reason}", soft_wrap=True, markup=False)
     if found.census:
         console.print(census_table(found.census))
     for line in budget_lines(found.budgets):
         console.print(f"Budget: {line}", soft_wrap=True, markup=False)
-    _show_windows(found, console)
+    console.print(f"Windows: {found.series} series, evaluated through {moment(found.evaluated_through)}")
+    for line in lines_of(found.last_day):
+        console.print(line, soft_wrap=True, markup=False, highlight=False)
     if found.stream_time:
         console.print(f"Stream time: {moment(found.stream_time)}")
     _show_alerts(found, console)
 
 
-def _show_windows(found: Status, console: Console) -> None:
-    console.print(f"Windows: {found.series} series, evaluated through {moment(found.evaluated_through)}")
-    if found.late:
-        console.print(f"Judgments that came too late for their window since yesterday: {found.late}")
-    for headline in found.two_phase:
-        of = f"judge {headline.scope.judge_version} over judge {headline.first_judge}, {headline.scope.target}s"
-        console.print(f"Two-phase means of the last {LAST_HOURS} h ({of}):", soft_wrap=True)
-        for one in headline.means:
-            known = "too few pairs" if one.low is None else f"{one.low:.2f}-{one.high:.2f}"
-            line = f"  {one.dimension}: {one.mean:.2f} ({known}); first stage {one.cheap_mean:.2f}"
-            console.print(line, soft_wrap=True, highlight=False)
-    for other in found.others:
-        console.print(
-            f"Last {LAST_HOURS} h, {other.scope.assistant}, {other.scope.target}s: {other_line(other)}",
-            soft_wrap=True,
-            markup=False,
-        )
-
-
-def _last_day(
-    settings: Settings, policy: Policy, looks: Looks, start: datetime, end: datetime
-) -> tuple[tuple[Headline, ...], tuple[OtherOf, ...]]:
-    counts = {scope: merged(buckets.values()) for scope, buckets in looks.slices(start, end)}
-    others = tuple(
-        OtherOf(scope=scope, **dict(other))
-        for scope, found in counts.items()
-        for other in others_in(found, looks.others(scope, start, end))
-    )
-    return headlines(counts, first_judge=first_judge(settings, policy)), others
+def _anchored(policy: Policy, looks: Looks, judge: JudgeIdentity | None) -> Anchored | None:
+    if judge is None or policy.monitor.judge.anchors.every_minutes is None:
+        return None
+    return looks.anchored(looks.live_anchors(judge), looks.newest() or wall_now())
 
 
 def _show_calibration(found: Status, console: Console) -> None:
@@ -270,13 +234,13 @@ def _show_alerts(found: Status, console: Console) -> None:
         console.print(line, soft_wrap=True, markup=False)
 
 
-def _lag(settings: Settings) -> tuple[dict[str, int] | None, str | None]:
+def _lag(settings: Settings, stages: Mapping[str, Sequence[str]]) -> tuple[dict[str, int] | None, str | None]:
     prefix = settings.topic_prefix
     try:
         with broker(settings) as admin:
             return {
                 stage: sum(admin.lag(f"{settings.namespace}-{stage}", [prefix + n for n in names]).values())
-                for stage, names in STAGES.items()
+                for stage, names in stages.items()
             }, None
     except BrokerUnavailable as error:
         return None, str(error)

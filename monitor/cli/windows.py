@@ -49,7 +49,7 @@ def windows(
         # An hour or a day that the window begins in is taken whole.
         start = end - length if read is Granularity.BUCKET else bucket_start(end - length, size)
         step = slot_length(end - start, timedelta(minutes=size))
-        found = looks.slices(start, end, read)
+        found = looks.buckets(start, end, read)
         counts = {scope: merged(slices.values()) for scope, slices in found}
         shown = Shown(
             start=start,

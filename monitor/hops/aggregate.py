@@ -17,6 +17,7 @@ from monitor.hops.inbound import Burial, Inbound, Now, complaint
 from monitor.judging.cascade import speaks
 from monitor.judging.health import HealthStore
 from monitor.judging.judgment import JUDGMENT_RECORD, Record
+from monitor.judging.shadow import on_trial
 from monitor.publishing import Publisher
 from monitor.review.item import ReviewQueue, items_of
 from monitor.topics import DEAD_LETTERS
@@ -82,11 +83,13 @@ class Aggregate:
         if not records:
             return
         await self._windows.apply(records, now=await self._kept_from(records))
+        # A judge on trial changes nothing of what is served.
+        served = [one for one in records if not on_trial(one)]
         # A critical failure is told from the judgment itself: it must not wait for a timer.
         # First sightings stand before it, so that its evidence names the configuration that is new.
         if self._background.changes is not None:
             combination = self._gates.configurations.combination
-            await self._background.changes.sight(sightings_of(records, combination))
+            await self._background.changes.sight(sightings_of(served, combination))
         telling = [record for record in records if speaks(record)]
         await record_criticals(
             self._alerts,
@@ -102,7 +105,7 @@ class Aggregate:
                 [(record.observed_at if streamed else record.judged_at, record) for record in records]
             )
         if self._configurations is not None:
-            await self._configurations.count(sights_of(records, self._gates.configurations))
+            await self._configurations.count(sights_of(served, self._gates.configurations))
         # Outcomes come last: an event that counts as judged is in its window.
         await self._conversations.settle(records)
 

@@ -8,7 +8,7 @@ from monitor.alerting.alert import OPEN, Alert, Transition
 from monitor.alerting.configurations import evaluate_configurations
 from monitor.alerting.evaluation import evaluate
 from monitor.alerting.gathering import Background
-from monitor.alerting.judges import evaluate_judges
+from monitor.alerting.judges import LiveAnchors, evaluate_drift, evaluate_judges
 from monitor.alerting.store import AlertStore
 from monitor.clock import ClockKind, ClockPolicy, ClockStore, floor
 from monitor.detection.critical import CriticalPolicy
@@ -41,6 +41,7 @@ class Evaluate:
         background: Background | None = None,
         health: HealthStore | None = None,
         health_policy: HealthPolicy | None = None,
+        anchors: LiveAnchors | None = None,
         configurations: ConfigurationStore | None = None,
     ) -> None:
         """Take the ports, and the judges whose series speak."""
@@ -56,6 +57,7 @@ class Evaluate:
         self._now = now
         self._health = health
         self._health_policy = health_policy or HealthPolicy()
+        self._anchors = anchors
         self._configurations = configurations
 
     async def __call__(self) -> list[Transition]:
@@ -85,6 +87,8 @@ class Evaluate:
                 transitions += await evaluate_judges(
                     self._health, self._alerts, self._health_policy, now=boundary
                 )
+            if self._anchors is not None:
+                transitions += await evaluate_drift(self._anchors, self._alerts, now=boundary)
             if self._configurations is not None:
                 transitions += await evaluate_configurations(
                     self._configurations,

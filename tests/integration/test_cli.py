@@ -22,7 +22,7 @@ from monitor.cli.views import Views
 from monitor.clock import ClockKind
 from monitor.intake.formats.openai_chat import Shape
 from monitor.judging.judgment import Phase, Place
-from monitor.policy import load_policy
+from monitor.policy import default_config, load_policy
 from monitor.settings import Settings, load_settings
 from monitor.topics import topics
 from tests.judgments import a_judgment
@@ -137,6 +137,28 @@ def test_status_adds_up_and_says_who_judges() -> None:
     assert "All traffic of the last 24 h, judged or not" in shown
 
 
+def test_a_new_rubric_is_held_against_the_archive_before_it_speaks(
+    settings: Settings, tmp_path: Path
+) -> None:
+    """What was judged is judged again by the judge on trial; nobody waits a week for its series."""
+    rubric = (default_config() / "rubric.yaml").read_text(encoding="utf-8")
+    (tmp_path / "next.yaml").write_text(rubric.replace("coldly", "without warmth"), encoding="utf-8")
+    (tmp_path / "monitor.yaml").write_text(
+        "clock: {kind: stream}\njudge: {backend: rules, shadow: {backend: rules, rubric: next.yaml}}\n"
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MONITOR_CONFIG", str(tmp_path))
+        patch.setenv("MONITOR_DOCUMENTS", str(settings.documents))
+        found = json.loads(run("judge", "migrate", "live", "shadow", "--json").output)
+
+    splice = found["splice"]
+    assert (splice["pairs"], splice["rejudged"], found["without_text"]) == (CONVERSATIONS, CONVERSATIONS, 0)
+    assert splice["old_rubric"] != splice["new_rubric"]
+    # The rules read no rubric, so that nothing is shifted by its words.
+    assert splice["offsets"]["policy_adherence"]["points"]["mean"] == 0.0
+    assert (found["changes"], found["kept"]) == ([], True)
+
+
 def test_status_works_without_kafka() -> None:
     """A broker that is away is when people ask."""
     with pytest.MonkeyPatch.context() as patch:
@@ -189,6 +211,7 @@ def test_a_cascade_and_a_flood_of_intents_are_told_by_windows_and_status(setting
     asyncio.run(enter())
     for command in ("windows", "status"):
         found = json.loads(run(command, "--name", "cascade", "--json").output)
+        found = found.get("last_day", found)
         [headline] = found["two_phase"]
         [safety] = headline["means"]
         assert (safety["mean"], safety["cheap_mean"], safety["n_both"]) == (pytest.approx(4), 5, 105)
