@@ -6,10 +6,11 @@ from typing import Annotated
 
 import typer
 
+from monitor.alerting.plot import NOTHING
 from monitor.cli.asking import JsonOption, NameOption, looking, moment, printed, screen
 from monitor.cli.status import first_judge
 from monitor.cli.windows_read import granularity_of, newest_end, slot_length
-from monitor.cli.windows_shown import NOTHING, Shown, as_values, headline_table, other_line, rows_of, table_of
+from monitor.cli.windows_shown import Shown, as_values, headline_table, other_line, rows_of, table_of
 from monitor.windows.bucket import OVERALL, Granularity, bucket_start
 from monitor.windows.headline import headlines
 from monitor.windows.other import others_in

@@ -1,6 +1,6 @@
 """A window's series in, tables for people and values for machines out."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -8,6 +8,7 @@ from typing import Any
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
+from monitor.alerting.plot import sparkline
 from monitor.judging.rubric import SCORE_MAX
 from monitor.windows.bucket import (
     CRITICAL,
@@ -27,8 +28,6 @@ COLUMNS = {"mean": 4, "95 %": 9, "raw": 4, "pass@4": 6, "critical": 8, "n": 4, "
 """The figures and their widths; `raw` is the mean without weights, `judged` the coverage."""
 COVERAGE_MIN = 0.95
 """Below this share of judged units the mean's worst-case bounds stand beside it."""
-BARS = "▁▂▃▄▅▆▇█"
-NOTHING = "·"
 MEAN_FLOOR = 4.0
 """The lowest bar stands for this mean or a lower one, so that noise near the top stays flat."""
 RATE_CEILING = 0.05
@@ -96,20 +95,6 @@ def rows_of(
         Row(stats[key], tuple(_slot(begin, figures.get(key)) for begin, figures in slots))
         for key in sorted(keys, key=lambda key: (key[1], key[0] == CRITICAL, key[0]))
     ]
-
-
-def sparkline(values: Iterable[float | None], low: float, high: float) -> str:
-    """Return one bar for each value between low and high."""
-    top = len(BARS) - 1
-    span = high - low
-    return "".join(
-        NOTHING
-        if value is None
-        else BARS[min(top, max(0, round((value - low) / span * top)))]
-        if span
-        else BARS[top]
-        for value in values
-    )
 
 
 def table_of(scope: Scope, rows: Sequence[Row]) -> Table:

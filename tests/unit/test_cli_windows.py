@@ -9,15 +9,14 @@ from rich.console import Console
 from rich.table import Table
 
 from monitor.adapters.memory_windows import MemoryWindowStore
+from monitor.alerting.plot import NOTHING, sparkline
 from monitor.cli.windows_read import granularity_of, slot_length
 from monitor.cli.windows_shown import (
-    NOTHING,
     Shown,
     as_values,
     headline_table,
     other_line,
     rows_of,
-    sparkline,
     table_of,
 )
 from monitor.judging.judgment import Judgment, Phase, Place
