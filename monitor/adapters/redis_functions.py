@@ -92,8 +92,9 @@ class Functions:
 
     async def call_many(self, function: str, calls: Sequence[Call]) -> list[Any]:
         """Call one function several times in one round trip, in order; each call keeps to its own shard."""
-        if not calls:
-            return []
+        if len(calls) <= 1:
+            # A pipeline of one costs more than the call.
+            return [await self.call(function, *call) for call in calls]
         try:
             return await self._pipelined(function, calls)
         except exceptions.ResponseError as error:
