@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import ConsumerGroupState, ConsumerGroupTopicPartitions, Producer
+from confluent_kafka import ConsumerGroupTopicPartitions, Producer
 
 from tests.integration.acks_worker import WorkerSettings
 from tests.servers.apache_kafka import ApacheKafka, dying_with_parent
@@ -95,12 +95,6 @@ class Group:
         (future,) = admin.list_consumer_group_offsets(wanted).values()
         offsets = future.result(WAIT_LIMIT_SECONDS).topic_partitions
         return {one.partition: one.offset for one in offsets if one.topic == self.name and one.offset >= 0}
-
-    def state(self) -> ConsumerGroupState:
-        """Ask the broker in which state the group is."""
-        admin = self.kafka.admin()
-        (future,) = admin.describe_consumer_groups([f"{self.name}-group"]).values()
-        return future.result(WAIT_LIMIT_SECONDS).state
 
     def wait_until(self, condition: Callable[[], object], *, limit: float = WAIT_LIMIT_SECONDS) -> None:
         deadline = time.monotonic() + limit

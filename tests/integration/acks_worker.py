@@ -2,8 +2,8 @@
 
 Run as `python -m tests.integration.acks_worker`; the settings come as one JSON object on the command line.
 A line is the machine's monotonic time, the worker's name, and one of: `assigned <partitions>`, `handled <id>`,
-`held <id>`, `batch <size>`, `leader -`. An event is a JSON object: `id`, and what a worker of a given name does with
-it, `slow_in: {name: seconds}`, `held_in: {name: until this file is there}` or `raise_in: [name]`.
+`held <id>`, `batch <size>`, `leader -`, `rebalancing -`. An event is a JSON object: `id`,
+and what a worker of a given name does with it, `slow_in: {name: seconds}`, `held_in: {name: until this file is there}` or `raise_in: [name]`.
 """
 
 import asyncio
@@ -11,6 +11,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -65,7 +66,7 @@ def build_app(settings: WorkerSettings) -> faust.App:
         await asyncio.sleep(order.get("slow_in", {}).get(settings.name, 0))
         if release := order.get("held_in", {}).get(settings.name):
             facts.add("held", order["id"])
-            await _until_there(Path(release))
+            await _until_there(Path(release), lambda: app.rebalancing and facts.once("rebalancing"))
         facts.add("handled", order["id"])
 
     async def handle_all(events: list[Event]) -> None:
@@ -93,8 +94,9 @@ def build_app(settings: WorkerSettings) -> faust.App:
     return app
 
 
-async def _until_there(file: Path) -> None:
-    while not file.exists():  # noqa: ASYNC110, ASYNC240 - another process makes it
+async def _until_there(file: Path, look: Callable[[], object]) -> None:
+    while not file.exists():  # noqa: ASYNC240 - another process makes it
+        look()
         await asyncio.sleep(0.05)
 
 
@@ -104,6 +106,12 @@ class _FactFile:
     def __init__(self, path: Path, name: str) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         self._name = name
+        self._told: set[str] = set()
+
+    def once(self, what: str) -> None:
+        if what not in self._told:
+            self._told.add(what)
+            self.add(what, "-")
 
     def add(self, what: str, which: str) -> None:
         os.write(self._file, f"{time.monotonic():.3f} {self._name} {what} {which}\n".encode())
