@@ -86,6 +86,7 @@ def build_stage(
             changes=services.stores.changes, agreement=Calibrated(services.stores.calibrations)
         ),
         health=services.stores.health,
+        baselines=services.stores.baselines,
     )
     publisher = MeteredPublisher(FaustPublisher(app), metrics, stage=name, dead_letters=prefix + DEAD_LETTERS)
     pipeline = Pipeline(ports, policy, publisher, prefix=prefix)

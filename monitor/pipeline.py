@@ -21,9 +21,11 @@ from monitor.alerting.delivery import Attempt
 from monitor.alerting.gathering import Background
 from monitor.alerting.group_store import GroupStore
 from monitor.alerting.receiver import Receiver
+from monitor.alerting.regressions import Detection, ShiftSource
 from monitor.alerting.store import AlertStore
 from monitor.clock import ClockStore
 from monitor.conversations.store import ConversationStore
+from monitor.detection.pinning import BaselineStore
 from monitor.hops.aggregate import Aggregate
 from monitor.hops.assemble import Assemble
 from monitor.hops.changes import RecordChanges
@@ -58,6 +60,10 @@ class Ports:
     now: Now
     background: Background = field(default_factory=Background)
     health: HealthStore | None = None
+    baselines: BaselineStore | None = None
+    """What is normal; without it no sustained change is found."""
+    shifts: ShiftSource | None = None
+    """By how much the judge itself moved; None where nobody measures it."""
     cascade: Cascade | None = None
     """Several judges in stages, in the executor's place; None for one judge."""
 
@@ -114,6 +120,7 @@ class Pipeline:
             background=ports.background,
             health=ports.health,
             health_policy=policy.monitor.judge.health,
+            detection=_detection(ports, policy),
         )
         self._changes = RecordChanges(
             background=ports.background, publisher=publisher, prefix=prefix, now=ports.now
@@ -159,3 +166,9 @@ class Pipeline:
     async def notify(self) -> tuple[Attempt, ...]:
         """Put transitions on the alerts topic, decide which groups are told, and tell the receivers."""
         return await self._notify()
+
+
+def _detection(ports: Ports, policy: Policy) -> Detection | None:
+    if ports.baselines is None:
+        return None
+    return Detection(ports.baselines, policy.monitor.detection, policy.monitor.windows, shifts=ports.shifts)

@@ -14,6 +14,7 @@ from monitor.alerting.routing import RoutingPolicy
 from monitor.clock import ClockKind, ClockPolicy
 from monitor.conversations.policy import ConversationPolicy
 from monitor.detection.gates import GatePolicy
+from monitor.detection.policy import DetectionPolicy
 from monitor.intake.intents import IntentPolicy
 from monitor.judging.policy import JudgePolicy, Scoring
 from monitor.judging.references import ReferencesPolicy
@@ -59,6 +60,7 @@ class MonitorPolicy(_Section):
     conversations: ConversationPolicy = ConversationPolicy()
     clock: ClockPolicy = ClockPolicy()
     windows: WindowPolicy = WindowPolicy()
+    detection: DetectionPolicy = DetectionPolicy()
     judge: JudgePolicy = JudgePolicy()
     references: ReferencesPolicy = ReferencesPolicy()
     topics: TopicPolicy = TopicPolicy()
@@ -199,6 +201,7 @@ def _check_together(policy: Policy) -> None:
                 f"gates.yaml: segments: {segment} has no series; add it to windows.segments in monitor.yaml"
             )
     _check_slo(policy)
+    _check_detection(policy.monitor)
     _check_judge(policy.monitor.judge, set(policy.rubric.names))
     _check_limits(policy.monitor)
     age_hours = policy.monitor.conversations.max_age_seconds / 3600
@@ -250,6 +253,25 @@ def _check_slo(policy: Policy) -> None:
                 f"gates.yaml: slo.burns: short_minutes {burn.short_minutes} must be a multiple of "
                 f"windows.bucket_minutes of monitor.yaml ({windows.bucket_minutes})"
             )
+
+
+def _check_detection(monitor: MonitorPolicy) -> None:
+    detection, windows = monitor.detection, monitor.windows
+    for segment in detection.segments:
+        if segment not in windows.segments:
+            raise ConfigError(
+                f"monitor.yaml: detection.segments: {segment} has no series; add it to windows.segments"
+            )
+    if detection.window > windows.retention:
+        raise ConfigError(
+            "monitor.yaml: detection.window_days: must be at most windows.retention_days "
+            f"({windows.retention_days}), or evidence would be lost"
+        )
+    if detection.regression.recent_minutes < windows.bucket_minutes:
+        raise ConfigError(
+            "monitor.yaml: detection.regression.recent_minutes: must be at least windows.bucket_minutes "
+            f"({windows.bucket_minutes}), or it would look at nothing"
+        )
 
 
 def _check_judge(judge: JudgePolicy, dimensions: set[str]) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from monitor.adapters.memory import MemoryAnswers, MemoryClock, MemoryPublisher, MemoryReview
 from monitor.adapters.memory_alerts import MemoryAlertStore, MemoryReceiver
+from monitor.adapters.memory_baselines import MemoryBaselines
 from monitor.adapters.memory_changes import MemoryChanges
 from monitor.adapters.memory_conversations import MemoryConversations
 from monitor.adapters.memory_groups import MemoryGroupStore
@@ -102,6 +103,7 @@ class World:
         self.alerts = alerts or MemoryAlertStore()
         self.groups = MemoryGroupStore()
         self.changes = MemoryChanges()
+        self.baselines = MemoryBaselines()
         self.review = MemoryReview()
         self.clock = MemoryClock()
         self.answers = MemoryAnswers()
@@ -125,6 +127,7 @@ class World:
             receivers={"console": self.console},
             now=lambda: self.now,
             background=Background(changes=wrapped(self.changes)),
+            baselines=wrapped(self.baselines),
         )
         self.sender = wrapped(self.published)
         self.pipeline = Pipeline(self.ports, self.policy, self.sender)

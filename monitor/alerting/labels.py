@@ -16,6 +16,8 @@ ALERTNAMES: Mapping[str, str] = {
     "gate": "ConversationQualityGate",
     "critical": "ConversationCriticalFailure",
     "slo": "ConversationQualityBudget",
+    "regression": "ConversationQualityRegression",
+    "critical_rate": "ConversationCriticalRate",
     "delivery": "ConversationMonitorDelivery",
     "watchdog": "ConversationMonitorWatchdog",
 }

@@ -10,6 +10,8 @@ from monitor.alerting.evidence import Change, Evidence, Point
 from monitor.alerting.labels import alertname
 from monitor.alerting.naming import plain, runbook, title
 from monitor.alerting.notification import GroupNotification, Status
+from monitor.alerting.sustained_lines import part_lines, sustained_lines
+from monitor.alerting.wording import duration, stamp
 from monitor.detection.finding import Figure, FindingKind, Severity
 from monitor.windows.bucket import CRITICAL, readable
 from monitor.windows.case import Case
@@ -112,26 +114,13 @@ def told(alert: Alert, *, reason: str, status: Status, external_url: str = "") -
         changed=tuple(plain(line) for line in _changed(alert)),
         amount=tuple(plain(line) for line in _amount(alert)),
         plot=_plot(alert, evidence),
-        where=tuple(plain(_where(change)) for change in evidence.changes) if evidence else (),
+        where=tuple(plain(line) for line in _wheres(alert)),
         cases=tuple(_case(case) for case in evidence.cases) if evidence else (),
         agreement=plain(evidence.agreement.statement) if evidence and evidence.agreement else None,
         runbook=f"{external_url.rstrip('/')}/{path}" if external_url else path,
         command=f"monitor alerts show {alert.fingerprint}",
         fingerprint=alert.fingerprint,
     )
-
-
-def stamp(moment: datetime) -> str:
-    """Return a time as it stands in messages: to the second, in UTC, with its zone."""
-    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
-
-
-def duration(span: timedelta) -> str:
-    """Return a stretch of time in words."""
-    minutes = round(abs(span).total_seconds() / 60)
-    hours, minutes = divmod(minutes, 60)
-    parts = [f"{hours} h"] * bool(hours) + [f"{minutes} min"] * bool(minutes or not hours)
-    return " ".join(parts)
 
 
 def _title(notification: GroupNotification, alerts: tuple[ToldAlert, ...], worst: Severity) -> str:
@@ -202,6 +191,8 @@ def _amount(alert: Alert) -> Iterator[str]:
         case FindingKind.GATE | FindingKind.SLO | FindingKind.JUDGE:
             figures = alert.evidence.figures if alert.evidence else alert.finding.figures
             yield from (_figure(figure) for figure in figures if figure.limit is not None)
+        case FindingKind.REGRESSION | FindingKind.CRITICAL_RATE:
+            yield from sustained_lines(alert)
         case FindingKind.DELIVERY | FindingKind.WATCHDOG:
             return
         case _:
@@ -224,6 +215,12 @@ def _plot(alert: Alert, evidence: Evidence | None) -> Plot | None:
     limit = next((figure.limit for figure in evidence.figures if figure.name == name), None)
     step = evidence.course[1].at - evidence.course[0].at
     return Plot(_FIGURE[name], evidence.course, step, alert.since, limit)
+
+
+def _wheres(alert: Alert) -> Iterator[str]:
+    yield from part_lines(alert)
+    if alert.evidence:
+        yield from map(_where, alert.evidence.changes)
 
 
 def _where(change: Change) -> str:

@@ -9,6 +9,13 @@ from monitor.windows.bucket import OVERALL, readable
 # Control characters would steer a terminal, and direction marks would make a text read as another one.
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]+")
 
+_SAID = {
+    FindingKind.GATE: "{} misses its gate",
+    FindingKind.SLO: "{} burns its budget of failures",
+    FindingKind.REGRESSION: "{} fell below its baseline",
+    FindingKind.CRITICAL_RATE: "{} failures rose above their baseline",
+}
+
 
 def plain(text: str) -> str:
     """Return a text as one line that steers no terminal and says what it seems to say."""
@@ -37,9 +44,7 @@ def title(alert: Alert) -> str:
         )
     segment = labels["segment"]
     part = "" if segment == OVERALL else f", {readable(segment)}"
-    if alert.kind is FindingKind.SLO:
-        return f"{labels['dimension']} burns its budget of failures for {where}{part}"
-    return f"{labels['dimension']} misses its gate for {where}{part}"
+    return f"{_SAID[alert.kind].format(labels['dimension'])} for {where}{part}"
 
 
 def _variant(labels: dict[str, str]) -> str:

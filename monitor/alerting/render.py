@@ -2,10 +2,11 @@
 
 from typing import Any
 
-from monitor.alerting.message import stamp, told
+from monitor.alerting.message import told
 from monitor.alerting.naming import runbook, title
 from monitor.alerting.receiver import Notification
 from monitor.alerting.render_text import alert_lines
+from monitor.alerting.wording import stamp
 
 __all__ = ["as_json", "as_text", "runbook", "title"]
 

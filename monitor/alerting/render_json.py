@@ -3,9 +3,9 @@
 from typing import Any
 
 from monitor.alerting.labels import alertname
-from monitor.alerting.message import stamp
 from monitor.alerting.naming import runbook, title
 from monitor.alerting.notification import GroupAlert, GroupNotification
+from monitor.alerting.wording import stamp
 
 
 def as_json(notification: GroupNotification) -> dict[str, Any]:

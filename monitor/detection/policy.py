@@ -1,0 +1,49 @@
+"""The part of config/monitor.yaml that is about sustained changes: budgets, what is watched, when it is believed."""
+
+from datetime import timedelta
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from monitor.detection.baseline import BaselinePolicy
+from monitor.detection.critical_rate import ShareRisePolicy
+from monitor.detection.finding import Severity
+from monitor.detection.regression import RegressionPolicy
+from monitor.windows.policy import SegmentKey
+
+MINUTES_PER_MONTH = 30 * 1440
+Budget = Annotated[float, Field(gt=0, le=1000)]
+
+
+class DetectionPolicy(BaseModel):
+    """How sustained changes against a pinned baseline are found."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    false_pages_per_month: Budget = 1.0
+    """False findings of scores that the bound allows a deployment; what is measured lies far below it."""
+    false_critical_per_month: Budget = 1.0
+    """The same of rates of critical failures."""
+    segments: tuple[SegmentKey, ...] = ("intent", "prompt_hash")
+    series_max: Annotated[int, Field(ge=1, le=2000)] = 300
+    """Series of an assistant, those with the most units; it bounds the time of an evaluation."""
+    window_days: Annotated[int, Field(ge=1, le=30)] = 7
+    critical_severity: Severity = Severity.PAGE
+    settled_share: Annotated[float, Field(ge=0, le=1)] = 0.95
+    """Share of what was asked of the judge that must have an outcome before a bucket counts, in each stratum."""
+    settle_max_minutes: Annotated[int, Field(ge=0, le=1440)] = 120
+    """Minutes after which a bucket counts all the same."""
+    baseline: BaselinePolicy = BaselinePolicy()
+    regression: RegressionPolicy = RegressionPolicy()
+    critical_rate: ShareRisePolicy = ShareRisePolicy()
+
+    @property
+    def window(self) -> timedelta:
+        """Return how far back evidence is looked for."""
+        return timedelta(days=self.window_days)
+
+    @property
+    def looks_back(self) -> timedelta:
+        """Return for how long after its last unit a series may still change what is said of it."""
+        minutes = max(self.regression.resolve_minutes, self.critical_rate.resolve_minutes)
+        return timedelta(minutes=minutes + self.settle_max_minutes)
