@@ -4,8 +4,9 @@ An alert is the whole state of its series: whether it fires, since when, against
 ended, from where evidence counts anew. All else is computed from the buckets each time.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
+from functools import partial
 from typing import Protocol, get_args
 
 from monitor.alerting.alert import Alert, AlertState, Transition, changed
@@ -15,20 +16,17 @@ from monitor.alerting.observing import Observed
 from monitor.alerting.store import AlertStore
 from monitor.detection.baseline import Baseline
 from monitor.detection.counts import SeriesKey
-from monitor.detection.finding import Finding, FindingKind, Severity, fingerprint, labels_of
+from monitor.detection.finding import Finding, FindingKind, Severity
 from monitor.detection.gates import GatePolicy
 from monitor.detection.judge_health import failures_depend
 from monitor.detection.multiplicity import Incident, incidents
 from monitor.detection.pinning import BaselineStore
 from monitor.detection.policy import DetectionPolicy
 from monitor.detection.sequential import Reading, SequentialDetector, Shift
-from monitor.detection.sustained import SUSTAINED, kind_of, over_finding, sustained_finding
+from monitor.detection.sustained import SUSTAINED, over_finding, sustained_finding
 from monitor.windows.bucket import CRITICAL, OVERALL, Scope
 from monitor.windows.policy import ConfigurationKey, WindowPolicy
 from monitor.windows.store import WindowStore
-
-_LOOKS_MAX = 5
-"""Readings of one scope in one evaluation; each but the first looks at series whose alert ended of late."""
 
 
 class ShiftSource(Protocol):
@@ -85,22 +83,24 @@ class Detection:
         firing = {_key(alert): alert for alert in mine if alert.kind in SUSTAINED}
         shifts = await self._shifts_of(observed.scope, baseline, now)
         detector = await self._filled(windows, observed.scope, baseline, now)
-        known, readings = await _read(
-            detector,
+        ended_before, readings = await _read(
+            partial(
+                detector.read,
+                baseline,
+                end=now,
+                shifts=shifts,
+                share_of_budget=share_of_budget,
+            ),
             alerts,
-            observed.scope,
-            baseline,
-            firing=firing,
-            end=now,
-            shifts=shifts,
-            share_of_budget=share_of_budget,
+            observed,
+            firing,
         )
         found = _ends(firing, readings, observed, now)
         over = {one.alert.fingerprint for one in found}
         held = _is_held(observed, gates)
         for incident in _incidents(readings, firing):
             key, reading = incident.series, readings[incident.series]
-            alert = firing.get(key) or known.get(key)
+            alert = firing.get(key) or ended_before.get(key)
             is_over = alert is not None and alert.fingerprint in over
             if not reading.speaks or is_over or (held and key not in firing):
                 continue
@@ -196,41 +196,47 @@ def advance_sustained(alert: Alert | None, finding: Finding, *, now: datetime) -
 
 
 async def _read(
-    detector: SequentialDetector,
+    read: Callable[[Mapping[SeriesKey, datetime]], dict[SeriesKey, Reading]],
     alerts: AlertStore,
-    scope: Scope,
-    baseline: Baseline,
-    *,
+    observed: Observed,
     firing: Mapping[SeriesKey, Alert],
-    end: datetime,
-    shifts: Mapping[str, Shift],
-    share_of_budget: float,
 ) -> tuple[dict[SeriesKey, Alert], dict[SeriesKey, Reading]]:
-    """Return the ended alerts of series that speak, and all readings, evidence counted from where each may begin.
+    """Return the ended alerts by series, and all readings, evidence counted from where each may begin.
 
-    Only a series that speaks is looked up: what it had before it last ended could only make it speak too much.
+    Ended alerts are read only where a series speaks: what it had before an end could only make it speak too much.
     """
     since = {key: _begun(alert) for key, alert in firing.items()}
-    known: dict[SeriesKey, Alert] = {}
-    readings: dict[SeriesKey, Reading] = {}
-    looked_up: set[SeriesKey] = set()
-    for _ in range(_LOOKS_MAX):
-        readings = detector.read(
-            baseline, end=end, since=since, shifts=shifts, share_of_budget=share_of_budget
-        )
-        fresh = {key for key, one in readings.items() if one.speaks} - looked_up - set(firing)
-        looked_up |= fresh
-        again = False
-        for key in sorted(fresh):
-            alert = await alerts.get(fingerprint(kind_of(key[0]), labels_of(scope, *key)))
-            if alert is not None:
-                known[key] = alert
-                if alert.resolved_at is not None:
-                    since[key] = alert.resolved_at
-                    again = True
-        if not again:
-            break
-    return known, readings
+    readings = read(since)
+    speaking = [
+        key for key, one in readings.items() if one.speaks and not {key, (key[0], OVERALL)} & set(firing)
+    ]
+    if not speaking:
+        return {}, readings
+    ended_before = {
+        _key(alert): alert
+        for alert in await alerts.all((AlertState.RESOLVED,))
+        if alert.kind in SUSTAINED and observed.owns(alert)
+    }
+    anew = {key: at for key in readings if key not in firing and (at := _anew(key, ended_before))}
+    return ended_before, read(since | anew) if anew else readings
+
+
+def _anew(key: SeriesKey, ended_before: Mapping[SeriesKey, Alert]) -> datetime | None:
+    """Return from when the evidence of a series counts anew: the last end of an alert that told of it too.
+
+    That of all traffic tells of each segment, that of a segment of all traffic and of what else it was served
+    with; only another value of the same key (another intent) is a thing of its own.
+    """
+    dimension, segment = key
+    name = segment.partition("=")[0]
+    times = [
+        alert.resolved_at
+        for (other, other_segment), alert in ended_before.items()
+        if other == dimension
+        and alert.resolved_at is not None
+        and (other_segment == segment or other_segment.partition("=")[0] != name)
+    ]
+    return max(times, default=None)
 
 
 def _ends(

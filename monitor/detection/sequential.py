@@ -107,16 +107,16 @@ class SequentialDetector:
     def read(
         self,
         baseline: Baseline,
+        since: Mapping[SeriesKey, datetime],
         *,
         end: datetime,
-        since: Mapping[SeriesKey, datetime],
         shifts: Mapping[str, Shift],
         share_of_budget: float = 1.0,
     ) -> dict[SeriesKey, Reading]:
         """Return what each live series says at a bucket's boundary; nothing before the end of the baseline.
 
-        `since` has where evidence begins for series whose alert ended; those named there are read even without
-        a unit.
+        `since` has where evidence begins for series that have told of something; those named there are read even
+        without a unit.
         """
         start = max(end - self.policy.window, _ceiling(baseline.end, self.bucket_minutes))
         if start >= end:
@@ -164,7 +164,7 @@ class SequentialDetector:
                 series=one,
                 evidence=evidence[one.key],
                 threshold=threshold(len(series), h0),
-                speaks=one.key in allowed and bool(found.sustained[i]),
+                speaks=one.key in allowed and bool(found.sustained[i]) and not found.recovered[i],
                 onset=onset(one, int(found.onset[i]), int(found.onset_low[i]), int(found.onset_high[i])),
                 effect=float(found.effect[i]),
                 low=float(found.low[i]),

@@ -1,0 +1,109 @@
+"""A story with a baseline in, what people were told out; each boundary is evaluated by two leaders."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from monitor.adapters.memory_alerts import MemoryAlertStore
+from monitor.adapters.memory_baselines import MemoryBaselines
+from monitor.adapters.memory_windows import MemoryWindowStore
+from monitor.alerting.alert import Transition
+from monitor.alerting.evaluation import evaluate
+from monitor.alerting.regressions import Detection
+from monitor.detection.gates import GatePolicy
+from monitor.detection.pinning import overall_series, pinned_of
+from monitor.detection.policy import DetectionPolicy
+from monitor.windows.bucket import Cell
+from monitor.windows.policy import WindowPolicy
+from tests.drawn import QUARTER, SCOPE, Drawn
+
+WINDOWS = WindowPolicy()
+
+
+class Sustained:
+    """One deployment whose buckets are drawn."""
+
+    def __init__(self, story: dict[str, Any], gates: GatePolicy) -> None:
+        self.story = story
+        self.drawn = Drawn(story)
+        self.gates = gates
+        self.policy = DetectionPolicy.model_validate(story.get("detection", {}))
+        self.windows = MemoryWindowStore(WINDOWS)
+        self.alerts = MemoryAlertStore()
+        self.baselines = MemoryBaselines()
+        self.leaders = [self.a_leader(), self.a_leader()]
+
+    def a_leader(self) -> Detection:
+        """Return an evaluator that remembers nothing yet, as after a restart."""
+        return Detection(self.baselines, self.policy, WINDOWS)
+
+    async def pin(self, days: float, *, release: str = "release 1") -> None:
+        """Pin the baseline from the days before the story; nothing of them stays in the windows."""
+        start = self.drawn.start - timedelta(days=days)
+        buckets = {
+            begin: self.drawn.bucket(begin)
+            for begin in (start + number * QUARTER for number in range(round(days * 96)))
+        }
+        series = overall_series(buckets, start=start, end=self.drawn.start, bucket_minutes=15)
+        await self.baselines.pin(
+            pinned_of(
+                SCOPE,
+                series,
+                release=release,
+                at=self.drawn.start,
+                by="jo",
+                policy=self.policy.baseline,
+            )
+        )
+
+    def put(self, begin: datetime, cells: dict[Cell, int], *, sign: int = 1) -> None:
+        """Add units to a bucket, or take them out."""
+        known = self.windows._buckets.setdefault((SCOPE, begin), {})
+        for cell, count in cells.items():
+            known[cell] = max(known.get(cell, 0) + sign * count, 0)
+            if not known[cell]:
+                del known[cell]
+
+    def happen(self, begin: datetime) -> None:
+        """Let a quarter of an hour of traffic be judged, with whatever the story says of lateness."""
+        hour = (begin - self.drawn.start) / timedelta(hours=1)
+        whole = self.drawn.bucket(begin)
+        for trouble in self.story.get("troubles", []):
+            low, high = trouble["hours"]
+            if not low <= hour < high:
+                continue
+            aside = {cell: round(count * trouble["share"]) for cell, count in whole.items()}
+            aside = {cell: count for cell, count in aside.items() if count}
+            if "moved_hours" in trouble:
+                # A wrong clock, or a flood that comes late: units lie in another bucket than their time.
+                for cell, count in aside.items():
+                    whole[cell] -= count
+                self.put(begin + timedelta(hours=trouble["moved_hours"]), aside)
+            if "revised_hours" in trouble:
+                # A resumed conversation: the old contribution goes out, the new one comes in.
+                self.put(begin - timedelta(hours=trouble["revised_hours"]), aside, sign=-1)
+                self.put(begin, aside)
+        self.put(begin, {cell: count for cell, count in whole.items() if count})
+
+    async def evaluate(self, now: datetime) -> list[Transition]:
+        """Evaluate a boundary twice, by two leaders in turn; the second has nothing to add."""
+        first, second = self.leaders
+        found = await evaluate(self.windows, self.alerts, self.gates, now=now, detection=first)
+        if found or now.minute == 0:
+            again = await evaluate(self.windows, self.alerts, self.gates, now=now, detection=second)
+            assert again == (), [(t.reason, t.alert.labels, t.alert.state) for t in (*found, *again)]
+            self.leaders.reverse()
+        return list(found)
+
+
+async def play_sustained(story: dict[str, Any], gates: GatePolicy) -> list[tuple[float, Transition]]:
+    """Play a story; what was told, and at which hour after the baseline."""
+    world = Sustained(story, gates)
+    await world.pin(story["baseline"]["days"])
+    told: list[tuple[float, Transition]] = []
+    for number in range(round(story["hours"] * 4)):
+        begin = world.drawn.start + number * QUARTER
+        world.happen(begin)
+        changes = await world.evaluate(begin + QUARTER)
+        told += [((number + 1) / 4, change) for change in changes if change.notify]
+    assert len(await world.alerts.outbox(1000)) == len(told)
+    return told
