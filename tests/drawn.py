@@ -29,7 +29,7 @@ TRAFFIC: dict[str, Any] = {
     "night_quality": 0.0,
     "local_hours": 0,
     "intents": {"billing": 0.5, "shipping": 0.4, "returns": 0.1},
-    "critical": 0.004,
+    "critical": 0.0015,
     "failed": 0.0,
     "prompt_hash": "aa11",
     "flagged": 0.0,
@@ -44,7 +44,7 @@ class Drawn:
     """One story's traffic; a bucket depends on its place and the seed alone."""
 
     def __init__(self, story: Mapping[str, Any]) -> None:
-        self.start: datetime = story.get("starts", MONDAY)
+        self.start = datetime.fromisoformat(story["starts"]) if "starts" in story else MONDAY
         self._ordinary = TRAFFIC | story.get("traffic", {})
         self._changes = story.get("changes", [])
         self._seed = story.get("seed", 7)
@@ -85,6 +85,8 @@ def _cells(
             (FLAGGED_RATE, say["flagged"] * 5, FLAGGED_FALL),
         ):
             n = int(chance.poisson(quantity * share * part))
+            if not n:
+                continue
             failed = int(chance.binomial(n, say["failed"])) if say["failed"] else 0
             judged = n - failed
             critical = int(chance.binomial(judged, say["critical"]))

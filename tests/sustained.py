@@ -1,6 +1,8 @@
 """A story with a baseline in, what people were told out; each boundary is evaluated by two leaders."""
 
+import json
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 from monitor.adapters.memory_alerts import MemoryAlertStore
@@ -9,8 +11,9 @@ from monitor.adapters.memory_windows import MemoryWindowStore
 from monitor.alerting.alert import Transition
 from monitor.alerting.evaluation import evaluate
 from monitor.alerting.regressions import Detection
+from monitor.detection.baseline import BaselinePolicy
 from monitor.detection.gates import GatePolicy
-from monitor.detection.pinning import overall_series, pinned_of
+from monitor.detection.pinning import Pinned, overall_series, pinned_of
 from monitor.detection.policy import DetectionPolicy
 from monitor.windows.bucket import Cell
 from monitor.windows.policy import WindowPolicy
@@ -36,24 +39,10 @@ class Sustained:
         """Return an evaluator that remembers nothing yet, as after a restart."""
         return Detection(self.baselines, self.policy, WINDOWS)
 
-    async def pin(self, days: float, *, release: str = "release 1") -> None:
+    async def pin(self, days: int) -> None:
         """Pin the baseline from the days before the story; nothing of them stays in the windows."""
-        start = self.drawn.start - timedelta(days=days)
-        buckets = {
-            begin: self.drawn.bucket(begin)
-            for begin in (start + number * QUARTER for number in range(round(days * 96)))
-        }
-        series = overall_series(buckets, start=start, end=self.drawn.start, bucket_minutes=15)
-        await self.baselines.pin(
-            pinned_of(
-                SCOPE,
-                series,
-                release=release,
-                at=self.drawn.start,
-                by="jo",
-                policy=self.policy.baseline,
-            )
-        )
+        said = {name: self.story[name] for name in ("traffic", "seed", "starts") if name in self.story}
+        await self.baselines.pin(pinned_before(json.dumps(said), days))
 
     def put(self, begin: datetime, cells: dict[Cell, int], *, sign: int = 1) -> None:
         """Add units to a bucket, or take them out."""
@@ -88,11 +77,23 @@ class Sustained:
         """Evaluate a boundary twice, by two leaders in turn; the second has nothing to add."""
         first, second = self.leaders
         found = await evaluate(self.windows, self.alerts, self.gates, now=now, detection=first)
-        if found or now.minute == 0:
+        if found or (now.minute == 0 and now.hour % 6 == 0):
             again = await evaluate(self.windows, self.alerts, self.gates, now=now, detection=second)
             assert again == (), [(t.reason, t.alert.labels, t.alert.state) for t in (*found, *again)]
             self.leaders.reverse()
         return list(found)
+
+
+@lru_cache(maxsize=32)
+def pinned_before(said: str, days: int) -> Pinned:
+    """Return the baseline of ordinary traffic before a story; stories of one traffic share it."""
+    drawn = Drawn(json.loads(said))
+    start = drawn.start - timedelta(days=days)
+    buckets = {
+        begin: drawn.bucket(begin) for begin in (start + number * QUARTER for number in range(days * 96))
+    }
+    series = overall_series(buckets, start=start, end=drawn.start, bucket_minutes=15)
+    return pinned_of(SCOPE, series, release="release 1", at=drawn.start, by="jo", policy=BaselinePolicy())
 
 
 async def play_sustained(story: dict[str, Any], gates: GatePolicy) -> list[tuple[float, Transition]]:
