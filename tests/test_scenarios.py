@@ -27,7 +27,7 @@ QUARTER = HOUR / 4
 def policy_of(story: dict[str, Any]) -> GatePolicy:
     shipped = yaml.safe_load((HERE.parent / "config" / "gates.yaml").read_text(encoding="utf-8"))
     # Bad scores in a story are about its gate; criticals and falls below a baseline have stories of their own.
-    mild = {"gates": dict.fromkeys(GOOD, {"mean_min": 3.0}), "critical_rate": None}
+    mild = {"gates": {name: {"mean_min": 3.0} for name in GOOD}, "critical_rate": None}
     return GatePolicy.model_validate(
         shipped | (mild if "baseline" in story else {}) | story.get("policy", {})
     )

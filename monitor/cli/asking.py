@@ -18,6 +18,7 @@ from monitor.alerting.silence import Silence
 from monitor.cli.context import load, sentences
 from monitor.cli.views import Views
 from monitor.detection.exception import GateException
+from monitor.detection.pinning import Pinned
 from monitor.judging.calibration import Calibration
 from monitor.judging.health import JudgeHealth, health_of
 from monitor.policy import Policy
@@ -61,6 +62,22 @@ class Looks(Views):
             return [(scope, buckets) for scope, buckets in found if buckets]
 
         return self._ask(read)
+
+    def buckets_of(self, scope: Scope, start: datetime, end: datetime) -> Mapping[datetime, BucketCounts]:
+        """Return the buckets of one scope in [start, end)."""
+        return self._ask(lambda stores: stores.windows.buckets(scope, start, end))
+
+    def baselines(self) -> tuple[Pinned, ...]:
+        """Return all baselines that are kept, the current one of each scope first."""
+        return self._ask(lambda stores: stores.baselines.all())
+
+    def baseline(self, scope_id: str) -> Pinned | None:
+        """Return the current baseline of a scope."""
+        return self._ask(lambda stores: stores.baselines.current(scope_id))
+
+    def pin(self, pinned: Pinned) -> None:
+        """Make this the baseline of its scope."""
+        self._ask(lambda stores: stores.baselines.pin(pinned))
 
     def calibration(self, judge_version: str, rubric_version: str) -> Calibration | None:
         """Return what is kept of a judge's agreement with people."""

@@ -2,7 +2,19 @@
 
 import typer
 
-from monitor.cli import alert_acts, alerts, config, dead_letters, demo, review, routes, run, silences, topics
+from monitor.cli import (
+    alert_acts,
+    alerts,
+    baseline,
+    config,
+    dead_letters,
+    demo,
+    review,
+    routes,
+    run,
+    silences,
+    topics,
+)
 from monitor.cli.calibrate import calibrate
 from monitor.cli.explain import explain
 from monitor.cli.forget import forget
@@ -35,6 +47,7 @@ app.command()(forget)
 app.command()(schema)
 alert_acts.attach(alerts.app)
 app.add_typer(alerts.app, name="alerts")
+app.add_typer(baseline.app, name="baseline")
 app.add_typer(routes.app, name="routes")
 app.add_typer(silences.app, name="silence")
 app.add_typer(dead_letters.app, name="dead-letters")

@@ -11,6 +11,7 @@ from monitor.adapters.kafka_admin import BrokerUnavailable
 from monitor.alerting.alert import OPEN, Alert
 from monitor.alerting.render import title
 from monitor.cli.asking import JsonOption, Looks, NameOption, broker, looking, moment, printed, screen
+from monitor.cli.baseline import baseline_lines
 from monitor.funnel import OPEN as OPEN_OUTCOMES
 from monitor.funnel import Funnel
 from monitor.intake.event import Moment, Value
@@ -73,6 +74,8 @@ class Status(Value):
     stream_time: Moment | None
     alerts: tuple[OpenAlert, ...]
     notifications_waiting: int
+    baselines: tuple[str, ...] = ()
+    """What is normal, a line for each scope whose series speak; or that nobody pinned it."""
 
 
 def status(name: NameOption = None, as_json: JsonOption = False) -> None:
@@ -109,6 +112,7 @@ def status_of(settings: Settings, policy: Policy, looks: Looks) -> Status:
         stream_time=looks.newest(),
         alerts=tuple(_line(alert) for alert in opened),
         notifications_waiting=looks.waiting_notifications(),
+        baselines=baseline_lines(looks, policy, judge.version) if judge else (),
     )
 
 
@@ -167,6 +171,8 @@ def show(found: Status, console: Console) -> None:
         )
     _show_calibration(found, console)
     console.print(f"Windows: {found.series} series, evaluated through {moment(found.evaluated_through)}")
+    for line in found.baselines:
+        console.print(f"Baseline: {line}", soft_wrap=True, markup=False, highlight=False)
     if found.stream_time:
         console.print(f"Stream time: {moment(found.stream_time)}")
     _show_alerts(found, console)

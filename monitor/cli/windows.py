@@ -13,6 +13,7 @@ from rich.table import Table
 
 from agents.services import wall_now
 from monitor.cli.asking import JsonOption, Looks, NameOption, looking, moment, printed, screen
+from monitor.cli.baseline import unpinned_lines
 from monitor.clock import floor
 from monitor.judging.rubric import SCORE_MAX
 from monitor.windows.bucket import CRITICAL, OVERALL, BucketCounts, Scope, name_of, readable
@@ -80,6 +81,7 @@ def windows(
             (scope, rows_of(buckets, start, end, step=step, segment=segment))
             for scope, buckets in looks.buckets(start, end)
         ]
+        unpinned = unpinned_lines(looks, [scope for scope, _ in found])
     if as_json:
         printed(json.dumps(as_values(found, start, end), indent=2))
         return
@@ -90,6 +92,8 @@ def windows(
         console.print("No series has anything in this window; --until and --hours choose another one.")
     for scope, rows in found:
         console.print(table_of(scope, rows))
+    for line in unpinned:
+        console.print(line, soft_wrap=True, markup=False, highlight=False)
 
 
 def newest_end(looks: Looks, minutes: int) -> datetime:

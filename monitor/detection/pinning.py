@@ -12,6 +12,9 @@ from monitor.detection.counts import CountsCache, SeriesCounts
 from monitor.intake.event import Moment, Value
 from monitor.windows.bucket import CRITICAL, OVERALL, BucketCounts, Scope
 
+_ENOUGH = 0.95
+"""Of the days that are wanted: a span may begin or end with quiet hours."""
+
 
 class Pinned(Value):
     """A baseline with the scope that it is normal for, and who vouched for it."""
@@ -71,7 +74,7 @@ def lacking(series: list[SeriesCounts], policy: BaselinePolicy) -> Lacking | Non
             curable=False,
         )
     days = covered_days(series)
-    if days < policy.days_wanted:
+    if days < _ENOUGH * policy.days_wanted:
         return Lacking(
             f"the span holds {days:.1f} days with judged conversations ({units} of them), and "
             f"{policy.days_wanted:g} are wanted, so that every hour of the week is normal; "
