@@ -8,6 +8,7 @@ from agents.documents import consulting, in_event
 from agents.endpoints import QUEUE_SECONDS, Endpoints, allowance_of
 from monitor.adapters.redis_alerts import RedisAlerts
 from monitor.adapters.redis_answers import RedisAnswers
+from monitor.adapters.redis_awaited import RedisAwaited
 from monitor.adapters.redis_baselines import RedisBaselines
 from monitor.adapters.redis_budget import RedisPurse
 from monitor.adapters.redis_calibrations import RedisCalibrations
@@ -51,6 +52,7 @@ class Stores:
     answers: RedisAnswers
     calibrations: RedisCalibrations
     baselines: RedisBaselines
+    awaited: RedisAwaited
     health: RedisHealth
     clock: RedisClock
     purse: RedisPurse
@@ -116,6 +118,7 @@ def build_stores(settings: Settings, policy: Policy) -> Stores:
         answers=RedisAnswers(client, keys, keep_days=policy.monitor.conversations.keep_records_days),
         calibrations=RedisCalibrations(client, keys),
         baselines=RedisBaselines(client, keys),
+        awaited=RedisAwaited(client, keys),
         health=RedisHealth(client, keys),
         clock=RedisClock(client, keys, partitions=policy.monitor.topics.partitions),
         purse=RedisPurse(client, keys),

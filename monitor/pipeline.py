@@ -26,6 +26,7 @@ from monitor.alerting.store import AlertStore
 from monitor.clock import ClockStore
 from monitor.conversations.store import ConversationStore
 from monitor.detection.pinning import BaselineStore
+from monitor.detection.settling import AwaitedStore
 from monitor.hops.aggregate import Aggregate
 from monitor.hops.assemble import Assemble
 from monitor.hops.changes import RecordChanges
@@ -62,6 +63,8 @@ class Ports:
     health: HealthStore | None = None
     baselines: BaselineStore | None = None
     """What is normal; without it no sustained change is found."""
+    awaited: AwaitedStore | None = None
+    """What the judge was asked and has not answered; without it a bucket counts as soon as it has settled."""
     shifts: ShiftSource | None = None
     """By how much the judge itself moved; None where nobody measures it."""
     cascade: Cascade | None = None
@@ -85,6 +88,8 @@ class Pipeline:
             phone_region=policy.monitor.intake.phone_region,
             prefix=prefix,
             now=ports.now,
+            awaited=ports.awaited,
+            windows=policy.monitor.windows,
         )
         self._judge = JudgeHop(
             executor=ports.executor,
@@ -106,6 +111,8 @@ class Pipeline:
             now=ports.now,
             background=ports.background,
             health=ports.health,
+            awaited=ports.awaited,
+            window_policy=policy.monitor.windows,
         )
         self._evaluate = Evaluate(
             windows=ports.windows,
@@ -171,4 +178,10 @@ class Pipeline:
 def _detection(ports: Ports, policy: Policy) -> Detection | None:
     if ports.baselines is None:
         return None
-    return Detection(ports.baselines, policy.monitor.detection, policy.monitor.windows, shifts=ports.shifts)
+    return Detection(
+        ports.baselines,
+        policy.monitor.detection,
+        policy.monitor.windows,
+        awaited=ports.awaited,
+        shifts=ports.shifts,
+    )

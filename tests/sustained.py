@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from monitor.adapters.memory_alerts import MemoryAlertStore
+from monitor.adapters.memory_awaited import MemoryAwaited
 from monitor.adapters.memory_baselines import MemoryBaselines
 from monitor.adapters.memory_windows import MemoryWindowStore
 from monitor.alerting.alert import Transition
@@ -15,11 +16,13 @@ from monitor.detection.baseline import BaselinePolicy
 from monitor.detection.gates import GatePolicy
 from monitor.detection.pinning import Pinned, overall_series, pinned_of
 from monitor.detection.policy import DetectionPolicy
+from monitor.detection.settling import Awaited, Group
 from monitor.windows.bucket import Cell
 from monitor.windows.policy import WindowPolicy
 from tests.drawn import QUARTER, SCOPE, Drawn
 
 WINDOWS = WindowPolicy()
+OWNER = ("support-bot", "production", None)
 
 
 class Sustained:
@@ -33,11 +36,14 @@ class Sustained:
         self.windows = MemoryWindowStore(WINDOWS)
         self.alerts = MemoryAlertStore()
         self.baselines = MemoryBaselines()
+        self.awaited = MemoryAwaited()
+        self.later: dict[datetime, tuple[datetime, dict[Cell, int]]] = {}
+        """By the time at which it is judged: a bucket's begin and what is still to come of it."""
         self.leaders = [self.a_leader(), self.a_leader()]
 
     def a_leader(self) -> Detection:
         """Return an evaluator that remembers nothing yet, as after a restart."""
-        return Detection(self.baselines, self.policy, WINDOWS)
+        return Detection(self.baselines, self.policy, WINDOWS, awaited=self.awaited)
 
     async def pin(self, days: int) -> None:
         """Pin the baseline from the days before the story; nothing of them stays in the windows."""
@@ -52,8 +58,11 @@ class Sustained:
             if not known[cell]:
                 del known[cell]
 
-    def happen(self, begin: datetime) -> None:
+    async def happen(self, begin: datetime) -> None:
         """Let a quarter of an hour of traffic be judged, with whatever the story says of lateness."""
+        place, rest = self.later.pop(begin, (begin, {}))
+        self.put(place, rest)
+        await self.awaited.answer([(place, f"{place}/{n}") for n in range(sum(rest.values()))])
         hour = (begin - self.drawn.start) / timedelta(hours=1)
         whole = self.drawn.bucket(begin)
         for trouble in self.story.get("troubles", []):
@@ -71,6 +80,18 @@ class Sustained:
                 # A resumed conversation: the old contribution goes out, the new one comes in.
                 self.put(begin - timedelta(hours=trouble["revised_hours"]), aside, sign=-1)
                 self.put(begin, aside)
+            if "worst_first_hours" in trouble:
+                # What is suspicious is judged first, the rest when its turn comes.
+                rest, whole = whole, self.drawn.bucket(begin, share=trouble["share"], fall=trouble["fall"])
+                for cell in set(whole) & set(rest):
+                    rest[cell] = max(rest[cell] - whole[cell], 0)
+                self.later[begin + timedelta(hours=trouble["worst_first_hours"])] = (begin, rest)
+                await self.awaited.ask(
+                    [
+                        Awaited(f"{begin}/{n}", begin, Group(*OWNER, cell.stratum))
+                        for n, cell in enumerate(c for c, count in rest.items() for _ in range(count))
+                    ]
+                )
         self.put(begin, {cell: count for cell, count in whole.items() if count})
 
     async def evaluate(self, now: datetime) -> list[Transition]:
@@ -103,7 +124,7 @@ async def play_sustained(story: dict[str, Any], gates: GatePolicy) -> list[tuple
     told: list[tuple[float, Transition]] = []
     for number in range(round(story["hours"] * 4)):
         begin = world.drawn.start + number * QUARTER
-        world.happen(begin)
+        await world.happen(begin)
         changes = await world.evaluate(begin + QUARTER)
         told += [((number + 1) / 4, change) for change in changes if change.notify]
     assert len(await world.alerts.outbox(1000)) == len(told)

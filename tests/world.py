@@ -7,6 +7,7 @@ from typing import Any
 
 from monitor.adapters.memory import MemoryAnswers, MemoryClock, MemoryPublisher, MemoryReview
 from monitor.adapters.memory_alerts import MemoryAlertStore, MemoryReceiver
+from monitor.adapters.memory_awaited import MemoryAwaited
 from monitor.adapters.memory_baselines import MemoryBaselines
 from monitor.adapters.memory_changes import MemoryChanges
 from monitor.adapters.memory_conversations import MemoryConversations
@@ -104,6 +105,7 @@ class World:
         self.groups = MemoryGroupStore()
         self.changes = MemoryChanges()
         self.baselines = MemoryBaselines()
+        self.awaited = MemoryAwaited()
         self.review = MemoryReview()
         self.clock = MemoryClock()
         self.answers = MemoryAnswers()
@@ -128,6 +130,7 @@ class World:
             now=lambda: self.now,
             background=Background(changes=wrapped(self.changes)),
             baselines=wrapped(self.baselines),
+            awaited=wrapped(self.awaited),
         )
         self.sender = wrapped(self.published)
         self.pipeline = Pipeline(self.ports, self.policy, self.sender)

@@ -23,6 +23,7 @@ from monitor.detection.multiplicity import Incident, incidents
 from monitor.detection.pinning import BaselineStore
 from monitor.detection.policy import DetectionPolicy
 from monitor.detection.sequential import Reading, SequentialDetector, Shift
+from monitor.detection.settling import AwaitedStore, recent_begins, unsettled_from
 from monitor.detection.sustained import SUSTAINED, over_finding, sustained_finding
 from monitor.windows.bucket import CRITICAL, OVERALL, Scope
 from monitor.windows.policy import ConfigurationKey, WindowPolicy
@@ -48,9 +49,11 @@ class Detection:
         policy: DetectionPolicy,
         windows: WindowPolicy,
         *,
+        awaited: AwaitedStore | None = None,
         shifts: ShiftSource | None = None,
     ) -> None:
-        """Take what is normal, and who knows how the judge itself moved."""
+        """Take what is normal, what the judge has still to answer, and who knows how the judge itself moved."""
+        self._awaited = awaited
         self._baselines = baselines
         self._policy = policy
         self._windows = windows
@@ -82,12 +85,12 @@ class Detection:
         mine = [one for one in open_alerts.values() if observed.owns(one) and one.state is AlertState.FIRING]
         firing = {_key(alert): alert for alert in mine if alert.kind in SUSTAINED}
         shifts = await self._shifts_of(observed.scope, baseline, now)
-        detector = await self._filled(windows, observed.scope, baseline, now)
+        detector, end = await self._filled(windows, observed.scope, baseline, now)
         ended_before, readings = await _read(
             partial(
                 detector.read,
                 baseline,
-                end=now,
+                end=end,
                 shifts=shifts,
                 share_of_budget=share_of_budget,
             ),
@@ -135,14 +138,20 @@ class Detection:
 
     async def _filled(
         self, windows: WindowStore, scope: Scope, baseline: Baseline, now: datetime
-    ) -> SequentialDetector:
+    ) -> tuple[SequentialDetector, datetime]:
+        """Return the detector with all that is kept, and the end of what may be believed."""
+        policy, minutes = self._policy, self._windows.bucket_minutes
         detector = self._detectors.get(scope.id)
         if detector is None:
-            detector = SequentialDetector(self._policy, self._windows.bucket_minutes)
-            self._detectors[scope.id] = detector
-        start = max(now - self._policy.window, min(baseline.end, now))
-        detector.update(await windows.buckets(scope, start, now), start=start)
-        return detector
+            detector = self._detectors[scope.id] = SequentialDetector(policy, minutes)
+        start = max(now - policy.window, min(baseline.end, now))
+        buckets = await windows.buckets(scope, start, now)
+        detector.update(buckets, start=start)
+        if self._awaited is None:
+            return detector, now
+        begins = recent_begins(now, bucket_minutes=minutes, bound_minutes=policy.settle_max_minutes)
+        waiting = await self._awaited.waiting(begins)
+        return detector, unsettled_from(buckets, waiting, scope=scope, end=now, share=policy.settled_share)
 
     async def _shifts_of(self, scope: Scope, baseline: Baseline, now: datetime) -> Mapping[str, Shift]:
         if self._shifts is None:
