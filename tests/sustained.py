@@ -16,13 +16,32 @@ from monitor.detection.baseline import BaselinePolicy
 from monitor.detection.gates import GatePolicy
 from monitor.detection.pinning import Pinned, overall_series, pinned_of
 from monitor.detection.policy import DetectionPolicy
+from monitor.detection.sequential import Shift
 from monitor.detection.settling import Awaited, Group
 from monitor.windows.bucket import Cell
 from monitor.windows.policy import WindowPolicy
-from tests.drawn import QUARTER, SCOPE, Drawn
+from tests.drawn import GOOD, QUARTER, SCOPE, Drawn
 
 WINDOWS = WindowPolicy()
 OWNER = ("support-bot", "production", None)
+
+
+class Anchors:
+    """The port `ShiftSource` as a story has it: what the anchor set says of the judge, from some hour on."""
+
+    def __init__(self, story: dict[str, Any]) -> None:
+        self._said = story.get("judge_shift")
+        self._start = Drawn(story).start
+
+    async def shifts(
+        self, *, judge_version: str, rubric_version: str, since: datetime, now: datetime
+    ) -> dict[str, Shift]:
+        assert (judge_version, rubric_version) == (SCOPE.judge_version, SCOPE.rubric_version)
+        assert since == self._start
+        if self._said is None or now < self._start + timedelta(hours=self._said["from_hour"]):
+            return {}
+        points, wide = self._said["points"], self._said["within"]
+        return {name: Shift(points=points, low=points - wide, high=points + wide) for name in GOOD}
 
 
 class Sustained:
@@ -43,7 +62,9 @@ class Sustained:
 
     def a_leader(self) -> Detection:
         """Return an evaluator that remembers nothing yet, as after a restart."""
-        return Detection(self.baselines, self.policy, WINDOWS, awaited=self.awaited)
+        return Detection(
+            self.baselines, self.policy, WINDOWS, awaited=self.awaited, shifts=Anchors(self.story)
+        )
 
     async def pin(self, days: int) -> None:
         """Pin the baseline from the days before the story; nothing of them stays in the windows."""

@@ -1,5 +1,6 @@
 """One scope's buckets and its baseline in, what every series says now out. It remembers arrays, and no conclusion."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -17,6 +18,7 @@ from monitor.intake.event import Value
 from monitor.windows.bucket import OVERALL, BucketCounts
 from monitor.windows.window import Z_95
 
+_SPREAD_UNITS_MIN = 2
 _PAYOFFS_MAX = 4096
 """Payoffs remembered; each belongs to a series, a baseline and the columns that occur."""
 
@@ -159,6 +161,11 @@ class SequentialDetector:
         h0 = self._patience(self.policy.false_pages_per_month * share_of_budget)
         evidence = {one.key: float(found.evidence[i]) for i, one in enumerate(series)}
         allowed = speaking(evidence, h0)
+        half = [
+            Z_95
+            * max(float(found.se[i]), _spread(one, int(found.onset[i]), baseline.dimensions[one.dimension]))
+            for i, one in enumerate(series)
+        ]
         return {
             one.key: Reading(
                 series=one,
@@ -167,8 +174,8 @@ class SequentialDetector:
                 speaks=one.key in allowed and bool(found.sustained[i]) and not found.recovered[i],
                 onset=onset(one, int(found.onset[i]), int(found.onset_low[i]), int(found.onset_high[i])),
                 effect=float(found.effect[i]),
-                low=float(found.low[i]),
-                high=float(found.high[i]),
+                low=float(found.effect[i]) - half[i],
+                high=float(found.effect[i]) + half[i],
                 value=_mean(one, int(found.onset[i]), baseline.dimensions[one.dimension]),
                 n=int(one.counts[int(found.onset[i]) :].sum()),
                 pages=bool(found.pages[i]),
@@ -262,6 +269,20 @@ def _mean(series: SeriesCounts, row: int, baseline: DimensionBaseline | ShareBas
     weights = series.weights[known]
     total = float(weights @ units.sum(axis=1))
     return float(weights @ (units @ series.values)) / total if total else float("nan")
+
+
+def _spread(series: SeriesCounts, row: int, baseline: DimensionBaseline) -> float:
+    """Return the standard error of the effect from the units themselves: a fall makes answers differ more."""
+    known = [baseline.strata.get(stratum) for stratum, _ in series.columns]
+    mean = np.array([one.mean if one else np.nan for one in known])
+    units = series.counts[row:].sum(axis=0)[~np.isnan(mean)]
+    w, off = series.weights[~np.isnan(mean)], series.values - mean[~np.isnan(mean), None]
+    n, total = float(units.sum()), float(w @ units.sum(axis=1))
+    if n < _SPREAD_UNITS_MIN:
+        return 0.0
+    effect = float(w @ (units * off).sum(axis=1)) / total
+    squares = float(w**2 @ (units * (off - effect) ** 2).sum(axis=1))
+    return math.sqrt(squares * n / (n - 1)) / total
 
 
 def _row(at: datetime, start: datetime, bucket_minutes: int) -> int:
