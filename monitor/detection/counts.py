@@ -66,7 +66,8 @@ class SeriesCounts:
     @property
     def n(self) -> int:
         """Return the units counted."""
-        return int(self.counts.sum())
+        # Rows first: that is the order in which they lie in memory.
+        return int(self.counts.sum(axis=0).sum())
 
     def rows(self, first: int, last: int) -> "SeriesCounts":
         """Return the buckets [first, last) as a series of their own."""
@@ -166,6 +167,8 @@ class CountsCache:
         self._first += moved
         for dense in self._series.values():
             dense.move(moved)
+        # A prompt that served last week is a series that nobody will ask for again.
+        self._series = {key: dense for key, dense in self._series.items() if dense.counts.any()}
 
     def _fill(self, row: int, cells: BucketCounts) -> None:
         for dense in self._series.values():

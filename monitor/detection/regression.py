@@ -304,7 +304,7 @@ def _recovered(found: Increments, policy: RegressionPolicy, effect: Floats) -> F
 
 def _baseline_se(series: SeriesCounts, paid: Payoffs) -> float:
     """Return the standard error of the baseline's mean at the series' mix of strata."""
-    weight = series.counts.sum(axis=(0, 2)) * series.weights * paid.known
+    weight = series.counts.sum(axis=0).sum(axis=1) * series.weights * paid.known
     if not weight.sum():
         return 0.0
     by_stratum = np.bincount(series.stratum_of, weight * paid.se)

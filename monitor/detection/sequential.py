@@ -2,15 +2,16 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 
 import numpy as np
 
 from monitor.detection.attribution import Onset, onset
-from monitor.detection.baseline import Baseline, DimensionBaseline
+from monitor.detection.baseline import Baseline
 from monitor.detection.counts import Column, CountsCache, Flags, Floats, SeriesCounts, SeriesKey
-from monitor.detection.critical_rate import ShareBaseline, assess_shares, share_increments
+from monitor.detection.critical_rate import assess_shares, share_increments
 from monitor.detection.multiplicity import patience, speaking, threshold
 from monitor.detection.policy import MINUTES_PER_MONTH, DetectionPolicy
 from monitor.detection.regression import Payoffs, assess, increments, payoffs
@@ -50,12 +51,10 @@ class Reading:
     onset: Onset
     effect: float
     """Weighted change since the onset: points, or share; nan without a unit since."""
-    low: float
-    high: float
-    value: float
-    """Weighted mean or share since the onset, over the strata that the baseline knows."""
-    n: int
-    """Units since the onset."""
+    se: float
+    """Its standard error, as far as the baseline knows the spread."""
+    strata: Mapping[str, float]
+    """What is normal, by stratum that the baseline knows."""
     pages: bool
     recovered: bool
     judged: int
@@ -70,6 +69,31 @@ class Reading:
     def is_share(self) -> bool:
         """Tell whether it is a share of something bad."""
         return len(self.series.values) == 2  # noqa: PLR2004 - 0 and 1
+
+    @cached_property
+    def n(self) -> int:
+        """Return the units since the onset."""
+        return self.since().n
+
+    @cached_property
+    def value(self) -> float:
+        """Return the weighted mean or share since the onset, over the strata that the baseline knows."""
+        return _mean(self.since(), self.strata)
+
+    @property
+    def low(self) -> float:
+        """Return the lower end of the effect's 95 % interval."""
+        return self.effect - self._half
+
+    @property
+    def high(self) -> float:
+        """Return its upper end."""
+        return self.effect + self._half
+
+    @cached_property
+    def _half(self) -> float:
+        # A fall makes answers differ more than they did in the baseline.
+        return Z_95 * (self.se if self.is_share else max(self.se, _spread(self.since(), self.strata)))
 
     def since(self) -> SeriesCounts:
         """Return the counts since the onset."""
@@ -141,9 +165,9 @@ class SequentialDetector:
             if key[1].partition("=")[0] in watched
             and (key[0] in baseline.dimensions or key[0] in baseline.shares)
         ]
-        found = [one for one in found if one.n or one.key in named]
-        found.sort(key=lambda one: (one.key not in named, one.segment != OVERALL, -one.n, one.key))
-        return sorted(found[: self.policy.series_max], key=lambda one: one.key)
+        found = [(n, one) for n, one in found if n or one.key in named]
+        found.sort(key=lambda one: (one[1].key not in named, one[1].segment != OVERALL, -one[0], one[1].key))
+        return sorted((one for _, one in found[: self.policy.series_max]), key=lambda one: one.key)
 
     def _scores(
         self,
@@ -156,16 +180,12 @@ class SequentialDetector:
         if not series:
             return {}
         policy = self.policy.regression
-        sums = increments([(one, self._payoffs(one, baseline, shifts)) for one in series])
+        baseline_id = baseline.id
+        sums = increments([(one, self._payoffs(one, baseline, baseline_id, shifts)) for one in series])
         found = assess(sums, policy, since=np.array([rows.get(one.key, 0) for one in series]))
         h0 = self._patience(self.policy.false_pages_per_month * share_of_budget)
         evidence = {one.key: float(found.evidence[i]) for i, one in enumerate(series)}
         allowed = speaking(evidence, h0)
-        half = [
-            Z_95
-            * max(float(found.se[i]), _spread(one, int(found.onset[i]), baseline.dimensions[one.dimension]))
-            for i, one in enumerate(series)
-        ]
         return {
             one.key: Reading(
                 series=one,
@@ -174,10 +194,10 @@ class SequentialDetector:
                 speaks=one.key in allowed and bool(found.sustained[i]) and not found.recovered[i],
                 onset=onset(one, int(found.onset[i]), int(found.onset_low[i]), int(found.onset_high[i])),
                 effect=float(found.effect[i]),
-                low=float(found.effect[i]) - half[i],
-                high=float(found.effect[i]) + half[i],
-                value=_mean(one, int(found.onset[i]), baseline.dimensions[one.dimension]),
-                n=int(one.counts[int(found.onset[i]) :].sum()),
+                se=float(found.se[i]),
+                strata={
+                    name: known.mean for name, known in baseline.dimensions[one.dimension].strata.items()
+                },
                 pages=bool(found.pages[i]),
                 recovered=bool(found.recovered[i]),
                 judged=self._judged(one, policy.resolve_minutes),
@@ -210,10 +230,8 @@ class SequentialDetector:
                 # The first bucket of a rise may hold some of what was before it.
                 onset=onset(one, int(found.onset[i]), max(int(found.onset[i]) - 1, 0), int(found.onset[i])),
                 effect=float(effect[i]),
-                low=float(effect[i] - Z_95 * found.se[i]),
-                high=float(effect[i] + Z_95 * found.se[i]),
-                value=float(found.share[i]),
-                n=int(one.counts[int(found.onset[i]) :].sum()),
+                se=float(found.se[i]),
+                strata={name: known.share for name, known in baseline.shares[one.dimension].strata.items()},
                 pages=True,
                 recovered=bool(found.recovered[i]),
                 judged=self._judged(one, policy.resolve_minutes),
@@ -221,11 +239,13 @@ class SequentialDetector:
             for i, one in enumerate(series)
         }
 
-    def _payoffs(self, series: SeriesCounts, baseline: Baseline, shifts: Mapping[str, Shift]) -> Payoffs:
+    def _payoffs(
+        self, series: SeriesCounts, baseline: Baseline, baseline_id: str, shifts: Mapping[str, Shift]
+    ) -> Payoffs:
         shift = shifts.get(series.dimension)
         excuse = shift.excuse if shift else 0.0
         # The columns decide, not the segment: all segments of one mix share their payoffs.
-        key = (baseline.id, series.dimension, series.columns, excuse)
+        key = (baseline_id, series.dimension, series.columns, excuse)
         paid = self._paid.get(key)
         if paid is None:
             if len(self._paid) >= _PAYOFFS_MAX:
@@ -243,40 +263,36 @@ class SequentialDetector:
         return int(series.counts[-max(minutes // self.bucket_minutes, 1) :].sum())
 
 
-def _occurring(series: SeriesCounts) -> SeriesCounts:
-    """Return a series without the columns that have no unit: what an old bucket held must not change a bet."""
-    used: Flags = series.counts.sum(axis=(0, 2)) > 0
+def _occurring(series: SeriesCounts) -> tuple[float, SeriesCounts]:
+    """Return the units of a series, and it without the columns that have none.
+
+    What an old bucket held must not change a bet.
+    """
+    by_column: Floats = series.counts.sum(axis=0).sum(axis=1)
+    used: Flags = by_column > 0
     if used.all():
-        return series
+        return float(by_column.sum()), series
     columns: tuple[Column, ...] = tuple(
         column for column, keep in zip(series.columns, used, strict=True) if keep
     )
-    return SeriesCounts(
-        dimension=series.dimension,
-        segment=series.segment,
-        start=series.start,
-        bucket_minutes=series.bucket_minutes,
-        columns=columns,
-        weights=series.weights[used],
-        values=series.values,
-        counts=series.counts[:, used],
-    )
+    occurring = replace(series, columns=columns, weights=series.weights[used], counts=series.counts[:, used])
+    return float(by_column.sum()), occurring
 
 
-def _mean(series: SeriesCounts, row: int, baseline: DimensionBaseline | ShareBaseline) -> float:
-    known = np.array([stratum in baseline.strata for stratum, _ in series.columns], dtype=np.bool_)
-    units: Floats = series.counts[row:].sum(axis=0)[known]
+def _mean(series: SeriesCounts, strata: Mapping[str, float]) -> float:
+    known = np.array([stratum in strata for stratum, _ in series.columns], dtype=np.bool_)
+    units: Floats = series.counts.sum(axis=0)[known]
     weights = series.weights[known]
     total = float(weights @ units.sum(axis=1))
     return float(weights @ (units @ series.values)) / total if total else float("nan")
 
 
-def _spread(series: SeriesCounts, row: int, baseline: DimensionBaseline) -> float:
-    """Return the standard error of the effect from the units themselves: a fall makes answers differ more."""
-    known = [baseline.strata.get(stratum) for stratum, _ in series.columns]
-    mean = np.array([one.mean if one else np.nan for one in known])
-    units = series.counts[row:].sum(axis=0)[~np.isnan(mean)]
-    w, off = series.weights[~np.isnan(mean)], series.values - mean[~np.isnan(mean), None]
+def _spread(series: SeriesCounts, strata: Mapping[str, float]) -> float:
+    """Return the standard error of the effect from the units themselves, linearised; 0 for a single one."""
+    normal = np.array([strata.get(stratum, np.nan) for stratum, _ in series.columns])
+    known = ~np.isnan(normal)
+    units: Floats = series.counts.sum(axis=0)[known]
+    w, off = series.weights[known], series.values - normal[known, None]
     n, total = float(units.sum()), float(w @ units.sum(axis=1))
     if n < _SPREAD_UNITS_MIN:
         return 0.0
