@@ -12,6 +12,7 @@ from monitor.adapters.redis_awaited import RedisAwaited
 from monitor.adapters.redis_baselines import RedisBaselines
 from monitor.adapters.redis_budget import RedisPurse
 from monitor.adapters.redis_calibrations import RedisCalibrations
+from monitor.adapters.redis_census import RedisCensus
 from monitor.adapters.redis_changes import RedisChanges
 from monitor.adapters.redis_clock import RedisClock
 from monitor.adapters.redis_connection import blocking_client, waiting_client
@@ -53,6 +54,7 @@ class Stores:
     calibrations: RedisCalibrations
     baselines: RedisBaselines
     awaited: RedisAwaited
+    census: RedisCensus
     health: RedisHealth
     clock: RedisClock
     purse: RedisPurse
@@ -119,6 +121,7 @@ def build_stores(settings: Settings, policy: Policy) -> Stores:
         calibrations=RedisCalibrations(client, keys),
         baselines=RedisBaselines(client, keys),
         awaited=RedisAwaited(client, keys),
+        census=RedisCensus(client, keys),
         health=RedisHealth(client, keys),
         clock=RedisClock(client, keys, partitions=policy.monitor.topics.partitions),
         purse=RedisPurse(client, keys),

@@ -88,6 +88,7 @@ def build_stage(
         health=services.stores.health,
         baselines=services.stores.baselines,
         awaited=services.stores.awaited,
+        census=services.stores.census,
     )
     publisher = MeteredPublisher(FaustPublisher(app), metrics, stage=name, dead_letters=prefix + DEAD_LETTERS)
     pipeline = Pipeline(ports, policy, publisher, prefix=prefix)

@@ -42,6 +42,7 @@ from monitor.judging.judgment import Record
 from monitor.policy import Policy
 from monitor.publishing import Publisher
 from monitor.review.item import ReviewQueue
+from monitor.sampling.census import Census
 from monitor.windows.store import WindowStore
 
 
@@ -65,6 +66,8 @@ class Ports:
     """What is normal; without it no sustained change is found."""
     awaited: AwaitedStore | None = None
     """What the judge was asked and has not answered; without it a bucket counts as soon as it has settled."""
+    census: Census | None = None
+    """Exact counts over all traffic; without it no share of escalations and the like is watched."""
     shifts: ShiftSource | None = None
     """By how much the judge itself moved; None where nobody measures it."""
     cascade: Cascade | None = None
@@ -184,4 +187,6 @@ def _detection(ports: Ports, policy: Policy) -> Detection | None:
         policy.monitor.windows,
         awaited=ports.awaited,
         shifts=ports.shifts,
+        census=ports.census,
+        census_strata=policy.sampling.strata,
     )

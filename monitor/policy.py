@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from monitor.alerting.routing import RoutingPolicy
 from monitor.clock import ClockKind, ClockPolicy
 from monitor.conversations.policy import ConversationPolicy
+from monitor.detection.census import SHARES
 from monitor.detection.gates import GatePolicy
 from monitor.detection.policy import DetectionPolicy
 from monitor.intake.intents import IntentPolicy
@@ -223,6 +224,10 @@ def _check_dimensions(policy: Policy) -> None:
     if CRITICAL in known:
         raise ConfigError(
             f"rubric.yaml: dimensions: no dimension may be called {CRITICAL}; it is the series of critical failures"
+        )
+    for name in SHARES & known:
+        raise ConfigError(
+            f"rubric.yaml: dimensions: no dimension may be called {name}; it is a share that the census counts"
         )
     for name in policy.gates.critical.page_at_or_below:
         if name not in known:

@@ -9,6 +9,7 @@ from monitor.adapters.memory import MemoryAnswers, MemoryClock, MemoryPublisher,
 from monitor.adapters.memory_alerts import MemoryAlertStore, MemoryReceiver
 from monitor.adapters.memory_awaited import MemoryAwaited
 from monitor.adapters.memory_baselines import MemoryBaselines
+from monitor.adapters.memory_census import MemoryCensus
 from monitor.adapters.memory_changes import MemoryChanges
 from monitor.adapters.memory_conversations import MemoryConversations
 from monitor.adapters.memory_groups import MemoryGroupStore
@@ -106,6 +107,7 @@ class World:
         self.changes = MemoryChanges()
         self.baselines = MemoryBaselines()
         self.awaited = MemoryAwaited()
+        self.census = MemoryCensus()
         self.review = MemoryReview()
         self.clock = MemoryClock()
         self.answers = MemoryAnswers()
@@ -131,6 +133,7 @@ class World:
             background=Background(changes=wrapped(self.changes)),
             baselines=wrapped(self.baselines),
             awaited=wrapped(self.awaited),
+            census=wrapped(self.census),
         )
         self.sender = wrapped(self.published)
         self.pipeline = Pipeline(self.ports, self.policy, self.sender)

@@ -1,5 +1,6 @@
 """What the sampler remembers, in Redis; blocking, since the sampler's loop is."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -9,6 +10,7 @@ from redis import Redis
 from redis.cluster import RedisCluster
 from redis.exceptions import ResponseError
 
+from monitor.adapters.redis_census import SEPARATOR, SOURCES
 from monitor.adapters.redis_functions import code_of, guarded, is_lost
 from monitor.adapters.redis_keys import Keys
 from monitor.sampling.decision import Kept
@@ -18,7 +20,6 @@ from monitor.sampling.store import Remembered, Sighting, Source
 _encode = msgspec.json.Encoder().encode
 _decode_names = msgspec.json.Decoder(tuple[str, str, str]).decode
 _decode_kept = msgspec.json.Decoder(Kept).decode
-_SEPARATOR = "\x1f"
 
 
 class RedisSampling:
@@ -32,6 +33,7 @@ class RedisSampling:
         self._keys = keys
         self._remember_hours = remember_hours
         self._census_seconds = census_days * 86_400
+        self._listed: set[Source] = set()
 
     def start(self) -> None:
         """Load the server-side functions."""
@@ -50,6 +52,10 @@ class RedisSampling:
 
     def record(self, source: Source, tally: PartitionTally, *, now: datetime) -> bool:
         """Store a batch's counts with its next offset in one step."""
+        if source not in self._listed:
+            # Listed first: a reader that finds nothing there has missed nothing.
+            self._guarded("sadd", self._keys.plain(SOURCES), json.dumps(self._place(source)))
+            self._listed.add(source)
         keys = [self._counts_key(source), self._kept_key(source, int(now.timestamp()) // 3600)]
         arguments: list[Any] = [
             tally.first_offset,
@@ -66,7 +72,7 @@ class RedisSampling:
         for bucket, cells in tally.census.items():
             keys.append(self._keys.source(*self._place(source), "census", bucket))
             for (stratum, signal), count in cells.items():
-                arguments += [len(keys), f"{stratum}{_SEPARATOR}{signal}", count]
+                arguments += [len(keys), f"{stratum}{SEPARATOR}{signal}", count]
         return bool(self._called("cm_sampling_record", keys, arguments))
 
     def share(self, sightings: Mapping[tuple[str, str, str], datetime]) -> list[Sighting]:
@@ -95,7 +101,7 @@ class RedisSampling:
         for key in self._scan("census:*"):
             bucket = int(key.rsplit(":", 1)[1])
             for field, count in self._guarded("hgetall", key).items():
-                stratum, _, signal = field.decode().rpartition(_SEPARATOR)
+                stratum, _, signal = field.decode().rpartition(SEPARATOR)
                 cell = (bucket, stratum, signal)
                 total[cell] = total.get(cell, 0) + int(count)
         return total

@@ -17,6 +17,7 @@ ALERTNAMES: Mapping[str, str] = {
     "critical": "ConversationCriticalFailure",
     "slo": "ConversationQualityBudget",
     "regression": "ConversationQualityRegression",
+    "signal": "ConversationSignalRate",
     "critical_rate": "ConversationCriticalRate",
     "delivery": "ConversationMonitorDelivery",
     "watchdog": "ConversationMonitorWatchdog",

@@ -191,7 +191,7 @@ def _amount(alert: Alert) -> Iterator[str]:
         case FindingKind.GATE | FindingKind.SLO | FindingKind.JUDGE:
             figures = alert.evidence.figures if alert.evidence else alert.finding.figures
             yield from (_figure(figure) for figure in figures if figure.limit is not None)
-        case FindingKind.REGRESSION | FindingKind.CRITICAL_RATE:
+        case FindingKind.REGRESSION | FindingKind.CRITICAL_RATE | FindingKind.SIGNAL:
             yield from sustained_lines(alert)
         case FindingKind.DELIVERY | FindingKind.WATCHDOG:
             return

@@ -13,6 +13,7 @@ _SAID = {
     FindingKind.GATE: "{} misses its gate",
     FindingKind.SLO: "{} burns its budget of failures",
     FindingKind.REGRESSION: "{} fell below its baseline",
+    FindingKind.SIGNAL: "{} became more frequent than in their baseline",
     FindingKind.CRITICAL_RATE: "{} failures rose above their baseline",
 }
 

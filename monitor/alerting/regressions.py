@@ -4,17 +4,18 @@ An alert is the whole state of its series: whether it fires, since when, against
 ended, from where evidence counts anew. All else is computed from the buckets each time.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Protocol, get_args
 
 from monitor.alerting.alert import Alert, AlertState, Transition, changed
-from monitor.alerting.gathering import Background, with_gate_evidence
+from monitor.alerting.gathering import Background, with_gate_evidence, with_signal_evidence
 from monitor.alerting.life import ended, fired, opened
 from monitor.alerting.observing import Observed
 from monitor.alerting.store import AlertStore
 from monitor.detection.baseline import Baseline
+from monitor.detection.census import SHARES, share_buckets
 from monitor.detection.counts import SeriesKey
 from monitor.detection.finding import Finding, FindingKind, Severity
 from monitor.detection.gates import GatePolicy
@@ -25,7 +26,9 @@ from monitor.detection.policy import DetectionPolicy
 from monitor.detection.sequential import Reading, SequentialDetector, Shift
 from monitor.detection.settling import AwaitedStore, recent_begins, unsettled_from
 from monitor.detection.sustained import SUSTAINED, over_finding, sustained_finding
-from monitor.windows.bucket import CRITICAL, OVERALL, Scope
+from monitor.sampling.census import Census
+from monitor.sampling.sampler import BUCKET_SECONDS
+from monitor.windows.bucket import CRITICAL, OVERALL, Scope, bucket_start
 from monitor.windows.policy import ConfigurationKey, WindowPolicy
 from monitor.windows.store import WindowStore
 
@@ -51,14 +54,19 @@ class Detection:
         *,
         awaited: AwaitedStore | None = None,
         shifts: ShiftSource | None = None,
+        census: Census | None = None,
+        census_strata: Sequence[str] = (),
     ) -> None:
-        """Take what is normal, what the judge has still to answer, and who knows how the judge itself moved."""
+        """Take what is normal, what the judge has still to answer, how it moved itself, and the census."""
+        self._census = census
+        self._census_strata = census_strata
         self._awaited = awaited
         self._baselines = baselines
         self._policy = policy
         self._windows = windows
         self._shifts = shifts
         self._detectors: dict[str, SequentialDetector] = {}
+        self._signals: dict[str, SequentialDetector] = {}
 
     @property
     def policy(self) -> DetectionPolicy:
@@ -85,19 +93,20 @@ class Detection:
         mine = [one for one in open_alerts.values() if observed.owns(one) and one.state is AlertState.FIRING]
         firing = {_key(alert): alert for alert in mine if alert.kind in SUSTAINED}
         shifts = await self._shifts_of(observed.scope, baseline, now)
-        detector, end = await self._filled(windows, observed.scope, baseline, now)
-        ended_before, readings = await _read(
-            partial(
-                detector.read,
-                baseline,
-                end=end,
-                shifts=shifts,
-                share_of_budget=share_of_budget,
-            ),
-            alerts,
-            observed,
-            firing,
-        )
+        ended_before: dict[SeriesKey, Alert] = {}
+        readings: dict[SeriesKey, Reading] = {}
+        for detector, end in (
+            await self._filled(windows, observed.scope, baseline, now),
+            await self._counted(observed.scope, baseline, now),
+        ):
+            told_before, found_there = await _read(
+                partial(detector.read, baseline, end=end, shifts=shifts, share_of_budget=share_of_budget),
+                alerts,
+                observed,
+                {key: one for key, one in firing.items() if (key[0] in SHARES) is detector.counts_signals},
+            )
+            ended_before |= told_before
+            readings |= found_there
         found = _ends(firing, readings, observed, now)
         over = {one.alert.fingerprint for one in found}
         held = _is_held(observed, gates)
@@ -105,14 +114,15 @@ class Detection:
             key, reading = incident.series, readings[incident.series]
             alert = firing.get(key) or ended_before.get(key)
             is_over = alert is not None and alert.fingerprint in over
-            if not reading.speaks or is_over or (held and key not in firing):
+            waits = held and key not in firing and key[0] not in SHARES
+            if not reading.speaks or is_over or waits:
                 continue
             finding = sustained_finding(
                 reading,
                 scope=observed.scope,
                 baseline=baseline,
                 severity=self._severity(reading, firing, mine),
-                strata=self._windows.strata,
+                strata=self._census_strata if key[0] in SHARES else self._windows.strata,
                 excused=shifts[key[0]].excuse if key[0] in shifts else 0.0,
                 explained_by=[segment for _, segment in incident.explained_by],
             )
@@ -123,18 +133,45 @@ class Detection:
         for transition in found:
             told = transition
             if transition.alert.state is AlertState.FIRING:
-                told = await with_gate_evidence(
-                    windows,
-                    observed.scope,
-                    observed.window,
-                    transition,
-                    policy=gates,
-                    background=background,
-                )
+                told = await self._with_evidence(windows, observed, transition, gates, background)
             # A lost race is no loss: the other leader read the same series.
             if await alerts.commit(told):
                 committed.append(told)
         return committed
+
+    async def _with_evidence(
+        self,
+        windows: WindowStore,
+        observed: Observed,
+        transition: Transition,
+        gates: GatePolicy,
+        background: Background,
+    ) -> Transition:
+        if transition.alert.kind is FindingKind.SIGNAL:
+            return await with_signal_evidence(background, transition)
+        return await with_gate_evidence(
+            windows,
+            observed.scope,
+            observed.window,
+            transition,
+            policy=gates,
+            background=background,
+        )
+
+    async def _counted(
+        self, scope: Scope, baseline: Baseline, now: datetime
+    ) -> tuple[SequentialDetector, datetime]:
+        """Return the detector of shares over all traffic, which are exact and wait for nobody."""
+        minutes = BUCKET_SECONDS // 60
+        detector = self._signals.get(scope.id)
+        if detector is None:
+            detector = SequentialDetector(self._policy.of_signals, minutes, counts_signals=True)
+            self._signals[scope.id] = detector
+        end = bucket_start(now, minutes)
+        if self._census is not None and SHARES & set(baseline.shares):
+            start = max(end - self._policy.window, min(baseline.end, end))
+            detector.update(share_buckets(await self._census.read(start, end), scope), start=start)
+        return detector, end
 
     async def _filled(
         self, windows: WindowStore, scope: Scope, baseline: Baseline, now: datetime
@@ -168,6 +205,8 @@ class Detection:
     ) -> Severity:
         dimension, segment = reading.key
         wanted = Severity.PAGE if reading.pages else Severity.TICKET
+        if dimension in SHARES:
+            return self._policy.signal_severity
         if dimension == CRITICAL:
             wanted = self._policy.critical_severity
         overall = firing.get((dimension, OVERALL))

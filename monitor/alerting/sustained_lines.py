@@ -17,7 +17,7 @@ def sustained_lines(alert: Alert) -> Iterator[str]:
     if known is None:
         return
     yield f"it began between {stamp(known.onset_low)} and {stamp(known.onset_high)}"
-    if alert.kind is FindingKind.CRITICAL_RATE:
+    if alert.kind is not FindingKind.REGRESSION:
         yield (
             f"share {known.value:.2%}, {known.normal:.2%} in {known.release} at the same mix of traffic: "
             f"{known.effect:+.2%} (95 %: {known.low:+.2%} to {known.high:+.2%}), n={known.n}"
@@ -37,7 +37,7 @@ def part_lines(alert: Alert) -> Iterator[str]:
     known = alert.finding.sustained
     if known is None:
         return
-    rate = alert.kind is FindingKind.CRITICAL_RATE
+    rate = alert.kind is not FindingKind.REGRESSION
     if known.raw is not None and known.parts:
         within, mix = (sum(values) for values in zip(*((p.within, p.mix) for p in known.parts), strict=True))
         yield (

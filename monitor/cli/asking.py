@@ -22,6 +22,7 @@ from monitor.detection.pinning import Pinned
 from monitor.judging.calibration import Calibration
 from monitor.judging.health import JudgeHealth, health_of
 from monitor.policy import Policy
+from monitor.sampling.census import CensusCounts
 from monitor.settings import Settings
 from monitor.windows.bucket import BucketCounts, Scope
 
@@ -66,6 +67,10 @@ class Looks(Views):
     def buckets_of(self, scope: Scope, start: datetime, end: datetime) -> Mapping[datetime, BucketCounts]:
         """Return the buckets of one scope in [start, end)."""
         return self._ask(lambda stores: stores.windows.buckets(scope, start, end))
+
+    def census(self, start: datetime, end: datetime) -> Mapping[datetime, CensusCounts]:
+        """Return the census of all traffic in [start, end)."""
+        return self._ask(lambda stores: stores.census.read(start, end))
 
     def baselines(self) -> tuple[Pinned, ...]:
         """Return all baselines that are kept, the current one of each scope first."""

@@ -23,9 +23,11 @@ from monitor.cli.baseline_shown import (
 from monitor.cli.context import EXIT_USAGE
 from monitor.clock import floor
 from monitor.detection.baseline import Baseline, diff
+from monitor.detection.census import share_buckets
 from monitor.detection.pinning import Pinned, lacking, overall_series, pinned_of
 from monitor.judging.rubric import TargetKind
 from monitor.policy import Policy
+from monitor.sampling.sampler import BUCKET_SECONDS
 from monitor.settings import Settings
 from monitor.windows.bucket import Scope, readable
 
@@ -198,6 +200,13 @@ def _pinned(
         _refused(f"{whose_of(scope)}: {wrong.reason}")
     if wrong is not None:
         sys.stderr.write(f"monitor: {whose_of(scope)}: taken with --short although {wrong.reason}\n")
+    # The census has no judge: what it counts is normal whatever the judge is.
+    series += overall_series(
+        share_buckets(looks.census(*span), scope),
+        start=span[0],
+        end=span[1],
+        bucket_minutes=BUCKET_SECONDS // 60,
+    )
     pinned = pinned_of(scope, series, release=release, at=wall_now(), by=author, policy=wanted)
     looks.pin(pinned)
     return pinned

@@ -10,7 +10,7 @@ from rich.table import Table
 from monitor.cli.asking import minute
 from monitor.detection.baseline import Baseline, BaselineChange
 from monitor.detection.pinning import Pinned
-from monitor.windows.bucket import Scope, readable
+from monitor.windows.bucket import CRITICAL, Scope, readable
 
 NOTEWORTHY_Z = 2.0
 """Standard errors from which a difference is shown in bold."""
@@ -20,7 +20,8 @@ HOW = "run `monitor baseline pin --from START --to END --release NAME`"
 def line_of(pinned: Pinned) -> str:
     """Return a baseline in a line."""
     baseline = pinned.baseline
-    units = max((sum(s.n for s in one.strata.values()) for one in baseline.shares.values()), default=0)
+    judged = baseline.shares.get(CRITICAL)
+    units = sum(one.n for one in judged.strata.values()) if judged else 0
     days = (baseline.end - baseline.start) / timedelta(days=1)
     return (
         f"{whose_of(pinned.scope)}: {pinned.release}, {days:.1f} days from {minute(baseline.start)} UTC, "

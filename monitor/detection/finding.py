@@ -30,6 +30,8 @@ class FindingKind(StrEnum):
     """Quality fell below the pinned baseline and stays there."""
     CRITICAL_RATE = "critical_rate"
     """Critical failures became more frequent than in the pinned baseline."""
+    SIGNAL = "signal"
+    """Escalations, thumbs down, fallbacks or refusals did, over all traffic."""
 
 
 class Outcome(StrEnum):

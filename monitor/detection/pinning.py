@@ -8,6 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from monitor.detection.baseline import Baseline, BaselinePolicy, pin
+from monitor.detection.census import SHARES
 from monitor.detection.counts import CountsCache, SeriesCounts
 from monitor.intake.event import Moment, Value
 from monitor.windows.bucket import CRITICAL, OVERALL, BucketCounts, Scope
@@ -59,7 +60,9 @@ def overall_series(
     buckets: Mapping[datetime, BucketCounts], *, start: datetime, end: datetime, bucket_minutes: int
 ) -> list[SeriesCounts]:
     """Return the overall series of every dimension over a span."""
-    cache = CountsCache(bucket_minutes=bucket_minutes, span=end - start)
+    cache = CountsCache(
+        bucket_minutes=bucket_minutes, span=end - start, shares=frozenset({CRITICAL, *SHARES})
+    )
     cache.update(buckets)
     return [cache.series(key, start, end) for key in cache.keys if key[1] == OVERALL]
 

@@ -1,7 +1,7 @@
 """The part of config/monitor.yaml that is about sustained changes: budgets, what is watched, when it is believed."""
 
 from datetime import timedelta
-from typing import Annotated
+from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -24,11 +24,14 @@ class DetectionPolicy(BaseModel):
     """False findings of scores that the bound allows a deployment; what is measured lies far below it."""
     false_critical_per_month: Budget = 1.0
     """The same of rates of critical failures."""
+    false_signals_per_month: Budget = 1.0
+    """The same of shares over all traffic: escalations, thumbs down, fallbacks, refusals."""
     segments: tuple[SegmentKey, ...] = ("intent", "prompt_hash")
     series_max: Annotated[int, Field(ge=1, le=2000)] = 300
     """Series of an assistant, those with the most units; it bounds the time of an evaluation."""
     window_days: Annotated[int, Field(ge=1, le=30)] = 7
     critical_severity: Severity = Severity.PAGE
+    signal_severity: Severity = Severity.TICKET
     settled_share: Annotated[float, Field(ge=0, le=1)] = 0.95
     """Share of what was asked of the judge that must have an outcome before a bucket counts, in each stratum."""
     settle_max_minutes: Annotated[int, Field(ge=0, le=1440)] = 120
@@ -36,6 +39,7 @@ class DetectionPolicy(BaseModel):
     baseline: BaselinePolicy = BaselinePolicy()
     regression: RegressionPolicy = RegressionPolicy()
     critical_rate: ShareRisePolicy = ShareRisePolicy()
+    signals: ShareRisePolicy = ShareRisePolicy(blip_minutes=60, trimmed_min_nats=4.6)
 
     @property
     def window(self) -> timedelta:
@@ -45,5 +49,16 @@ class DetectionPolicy(BaseModel):
     @property
     def looks_back(self) -> timedelta:
         """Return for how long after its last unit a series may still change what is said of it."""
-        minutes = max(self.regression.resolve_minutes, self.critical_rate.resolve_minutes)
+        shares = (self.critical_rate.resolve_minutes, self.signals.resolve_minutes)
+        minutes = max(self.regression.resolve_minutes, *shares)
         return timedelta(minutes=minutes + self.settle_max_minutes)
+
+    @property
+    def of_signals(self) -> Self:
+        """Return the policy under which shares over all traffic are read."""
+        return self.model_copy(
+            update={
+                "critical_rate": self.signals,
+                "false_critical_per_month": self.false_signals_per_month,
+            }
+        )

@@ -10,13 +10,14 @@ import numpy as np
 
 from monitor.detection.attribution import Onset, onset
 from monitor.detection.baseline import Baseline
+from monitor.detection.census import SHARES
 from monitor.detection.counts import Column, CountsCache, Flags, Floats, SeriesCounts, SeriesKey
 from monitor.detection.critical_rate import assess_shares, share_increments
 from monitor.detection.multiplicity import patience, speaking, threshold
 from monitor.detection.policy import MINUTES_PER_MONTH, DetectionPolicy
 from monitor.detection.regression import Payoffs, assess, increments, payoffs
 from monitor.intake.event import Value
-from monitor.windows.bucket import OVERALL, BucketCounts
+from monitor.windows.bucket import CRITICAL, OVERALL, BucketCounts
 from monitor.windows.window import Z_95
 
 _SPREAD_UNITS_MIN = 2
@@ -107,13 +108,17 @@ class SequentialDetector:
 
     policy: DetectionPolicy
     bucket_minutes: int
+    counts_signals: bool = False
+    """It reads shares over all traffic, and nothing that was judged; or the other way round."""
     _cache: CountsCache = field(init=False)
     _known: dict[datetime, BucketCounts] = field(default_factory=dict)
     _paid: dict[tuple[object, ...], Payoffs] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Begin without a bucket."""
-        self._cache = CountsCache(bucket_minutes=self.bucket_minutes, span=self.policy.window)
+        self._cache = CountsCache(
+            bucket_minutes=self.bucket_minutes, span=self.policy.window, shares=frozenset({CRITICAL, *SHARES})
+        )
 
     def update(self, buckets: Mapping[datetime, BucketCounts], *, start: datetime) -> int:
         """Take the buckets that begin at `start` or later; return how many were not known as they are."""
@@ -163,6 +168,7 @@ class SequentialDetector:
             _occurring(self._cache.series(key, start, end))
             for key in {*self._cache.keys, *named}
             if key[1].partition("=")[0] in watched
+            and (key[0] in SHARES) is self.counts_signals
             and (key[0] in baseline.dimensions or key[0] in baseline.shares)
         ]
         found = [(n, one) for n, one in found if n or one.key in named]

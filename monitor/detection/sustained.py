@@ -11,6 +11,7 @@ from monitor.detection.attribution import (
     totals_by_stratum,
 )
 from monitor.detection.baseline import Baseline
+from monitor.detection.census import SHARES
 from monitor.detection.change import ChangePart, Sustained
 from monitor.detection.counts import SeriesKey
 from monitor.detection.finding import Figure, Finding, FindingKind, Outcome, Severity, labels_of
@@ -19,11 +20,13 @@ from monitor.windows.bucket import CRITICAL, Scope, readable
 
 PARTS_MAX = 6
 """Groups shown one by one; the rest is one part, so that it still adds up."""
-SUSTAINED = frozenset({FindingKind.REGRESSION, FindingKind.CRITICAL_RATE})
+SUSTAINED = frozenset({FindingKind.REGRESSION, FindingKind.CRITICAL_RATE, FindingKind.SIGNAL})
 
 
 def kind_of(dimension: str) -> FindingKind:
     """Return which kind of finding a dimension's series makes."""
+    if dimension in SHARES:
+        return FindingKind.SIGNAL
     return FindingKind.CRITICAL_RATE if dimension == CRITICAL else FindingKind.REGRESSION
 
 
@@ -163,6 +166,11 @@ def _figure(reading: Reading, known: Sustained) -> Figure:
 
 def _reason(reading: Reading, known: Sustained) -> str:
     since = f"since {known.onset:%Y-%m-%d %H:%M} UTC"
+    if reading.key[0] in SHARES:
+        return (
+            f"{reading.key[0].replace('_', ' ')} on {known.value:.2%} of all answers {since}, and on "
+            f"{known.normal:.2%} in {known.release} at the same mix of traffic (n={known.n})"
+        )
     if reading.is_share:
         return (
             f"{known.value:.2%} of the conversations fail critically {since}, and {known.normal:.2%} did in "
