@@ -6,7 +6,7 @@ import structlog
 
 from monitor.judging.allowance import Allowance
 from monitor.judging.breaker import BreakerPolicy
-from monitor.judging.budget import Purse
+from monitor.judging.budget import Importance, Purse
 from monitor.judging.judge import Judge, Scored
 from monitor.judging.judgment import JudgeRequest
 from monitor.judging.limiter import LimiterPolicy
@@ -76,7 +76,9 @@ class Endpoints:
             await endpoint.close()
 
 
-def allowance_of(policy: Policy, purse: Purse, rules: Judge) -> Allowance | None:
+def allowance_of(
+    policy: Policy, purse: Purse, rules: Judge, *, importance: Importance | None = None
+) -> Allowance | None:
     """Build the budget's guard; None where nothing is limited."""
     judge = policy.monitor.judge
     if not judge.budget.limited:
@@ -100,4 +102,5 @@ def allowance_of(policy: Policy, purse: Purse, rules: Judge) -> Allowance | None
         answer_tokens=1 if yes_no else judge.max_tokens,
         calls=calls,
         suspects=suspects,
+        importance=importance,
     )

@@ -13,7 +13,7 @@ from typing import Any
 
 import structlog
 
-from agents import aggregate, assemble, changes, evaluate, judge, notify, watchdog
+from agents import aggregate, anchors, assemble, changes, evaluate, judge, notify, shadow, watchdog
 from agents.app import build_app
 from agents.consume import Progress
 from agents.heartbeat import Pulse, Ticks, instance_of, living_name
@@ -25,6 +25,7 @@ from monitor.alerting.agreement import Calibrated
 from monitor.alerting.gathering import Background
 from monitor.alerting.receiver import Receiver
 from monitor.judging.cascade import Cascade
+from monitor.judging.shadow import SHADOW
 from monitor.metrics import Metrics, NoMetrics
 from monitor.pipeline import Pipeline, Ports
 from monitor.topics import DEAD_LETTERS, LED_STAGES
@@ -55,7 +56,9 @@ class Stage:
 
     @property
     def living_name(self) -> str | None:
-        """Return under which name it gives a sign of life now."""
+        """Return under which name it gives a sign of life now; a shadow's end is no trouble of the monitor's."""
+        if self.name == SHADOW:
+            return None
         leads = self.ticks is not None and bool(self.app.is_leader())
         return living_name(self.name, in_hand_seconds=self.in_hand_seconds, ticks=self.ticks, leads=leads)
 
@@ -89,6 +92,8 @@ def build_stage(
         baselines=services.stores.baselines,
         awaited=services.stores.awaited,
         census=services.stores.census,
+        anchors=anchors.live_anchors(services),
+        configurations=services.stores.configurations,
     )
     publisher = MeteredPublisher(FaustPublisher(app), metrics, stage=name, dead_letters=prefix + DEAD_LETTERS)
     pipeline = Pipeline(ports, policy, publisher, prefix=prefix)
@@ -102,10 +107,13 @@ def build_stage(
             progress = judge.attach(
                 app, pipeline, concurrency=concurrency, prefix=prefix, metrics=metrics, gate=services.gate
             )
+            anchors.attach(app, services)
         case "aggregate":
             progress = aggregate.attach(app, pipeline, prefix=prefix, metrics=metrics)
         case "changes":
             progress = changes.attach(app, pipeline, prefix=prefix, metrics=metrics)
+        case "shadow":
+            progress = shadow.attach(app, services, publisher, prefix=prefix, metrics=metrics)
         case "evaluate":
             evaluate.attach(
                 app,
@@ -188,7 +196,7 @@ async def work(services: Services, names: Sequence[str]) -> int:
 
 
 async def _start(services: Services, stages: Sequence[Stage]) -> None:
-    if any(stage.name == "judge" for stage in stages):
+    if any(stage.name in {"judge", SHADOW} for stage in stages):
         await services.endpoints.probe()
     await asyncio.gather(*(_start_stage(stage) for stage in stages))
 

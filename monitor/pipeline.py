@@ -20,12 +20,14 @@ from monitor.alerting.alert import Transition
 from monitor.alerting.delivery import Attempt
 from monitor.alerting.gathering import Background
 from monitor.alerting.group_store import GroupStore
+from monitor.alerting.judges import AnchorShifts, LiveAnchors
 from monitor.alerting.receiver import Receiver
-from monitor.alerting.regressions import Detection, ShiftSource
+from monitor.alerting.regressions import Detection
 from monitor.alerting.store import AlertStore
 from monitor.clock import ClockStore
 from monitor.conversations.store import ConversationStore
 from monitor.detection.pinning import BaselineStore
+from monitor.detection.registry import ConfigurationStore
 from monitor.detection.settling import AwaitedStore
 from monitor.hops.aggregate import Aggregate
 from monitor.hops.assemble import Assemble
@@ -42,7 +44,7 @@ from monitor.judging.judgment import Record
 from monitor.policy import Policy
 from monitor.publishing import Publisher
 from monitor.review.item import ReviewQueue
-from monitor.sampling.census import Census
+from monitor.sampling.census import CensusStore
 from monitor.windows.store import WindowStore
 
 
@@ -66,10 +68,11 @@ class Ports:
     """What is normal; without it no sustained change is found."""
     awaited: AwaitedStore | None = None
     """What the judge was asked and has not answered; without it a bucket counts as soon as it has settled."""
-    census: Census | None = None
+    census: CensusStore | None = None
     """Exact counts over all traffic; without it no share of escalations and the like is watched."""
-    shifts: ShiftSource | None = None
-    """By how much the judge itself moved; None where nobody measures it."""
+    anchors: LiveAnchors | None = None
+    """The anchors of the judge whose series speak; None where none are judged."""
+    configurations: ConfigurationStore | None = None
     cascade: Cascade | None = None
     """Several judges in stages, in the executor's place; None for one judge."""
 
@@ -116,6 +119,7 @@ class Pipeline:
             health=ports.health,
             awaited=ports.awaited,
             window_policy=policy.monitor.windows,
+            configurations=ports.configurations,
         )
         self._evaluate = Evaluate(
             windows=ports.windows,
@@ -131,6 +135,8 @@ class Pipeline:
             health=ports.health,
             health_policy=policy.monitor.judge.health,
             detection=_detection(ports, policy),
+            anchors=ports.anchors,
+            configurations=ports.configurations,
         )
         self._changes = RecordChanges(
             background=ports.background, publisher=publisher, prefix=prefix, now=ports.now
@@ -186,7 +192,7 @@ def _detection(ports: Ports, policy: Policy) -> Detection | None:
         policy.monitor.detection,
         policy.monitor.windows,
         awaited=ports.awaited,
-        shifts=ports.shifts,
+        shifts=AnchorShifts(ports.anchors.store, ports.anchors.policy) if ports.anchors else None,
         census=ports.census,
         census_strata=policy.sampling.strata,
     )

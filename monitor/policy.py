@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from monitor.alerting.routing import RoutingPolicy
 from monitor.clock import ClockKind, ClockPolicy
 from monitor.conversations.policy import ConversationPolicy
-from monitor.detection.census import SHARES
+from monitor.detection.census import CENSUS
 from monitor.detection.gates import GatePolicy
 from monitor.detection.policy import DetectionPolicy
 from monitor.intake.intents import IntentPolicy
@@ -75,6 +75,8 @@ class Policy(_Section):
     rubric: Rubric
     gates: GatePolicy
     routing: RoutingPolicy
+    shadow_rubric: Rubric | None = None
+    """The rubric of the judge on trial, where it has one of its own."""
 
 
 _FILES: Mapping[str, type[BaseModel]] = {
@@ -110,9 +112,28 @@ def load_policy(folder: Path | None = None, *, clock: ClockKind | None = None) -
         read["monitor"] = MonitorPolicy.model_validate(
             dict(monitor) | {"clock": {**dict(monitor.clock), "kind": clock}}
         )
+    shadow = read["monitor"].judge.shadow
+    if shadow is not None and shadow.rubric is not None:
+        read["shadow_rubric"] = _shadow_rubric(folder, shadow.rubric)
     policy = Policy(**read)
     _check_together(policy)
     return policy
+
+
+def shadow_of(policy: Policy) -> Policy | None:
+    """Return what a deployment of the judge on trial alone would be given; None where there is none."""
+    judge = policy.monitor.judge.of_shadow
+    if judge is None:
+        return None
+    monitor = policy.monitor.model_copy(update={"judge": judge})
+    return policy.model_copy(update={"monitor": monitor, "rubric": policy.shadow_rubric or policy.rubric})
+
+
+def _shadow_rubric(folder: Path | None, name: str) -> Rubric:
+    path = folder / name if folder is not None else Path(name)
+    if not path.is_file():
+        raise ConfigError(f"monitor.yaml: judge.shadow.rubric: {name}: no such file beside monitor.yaml")
+    return _read(path, name, Rubric)
 
 
 def _read(path: Path | Traversable, name: str, model: type[_M]) -> _M:
@@ -202,8 +223,11 @@ def _check_together(policy: Policy) -> None:
                 f"gates.yaml: segments: {segment} has no series; add it to windows.segments in monitor.yaml"
             )
     _check_slo(policy)
-    _check_detection(policy.monitor)
+    unfit = policy.monitor.detection.unfit(policy.monitor.windows)
+    if unfit is not None:
+        raise ConfigError(f"monitor.yaml: detection.{unfit}")
     _check_judge(policy.monitor.judge, set(policy.rubric.names))
+    _check_shadow(policy.monitor.judge)
     _check_limits(policy.monitor)
     age_hours = policy.monitor.conversations.max_age_seconds / 3600
     if policy.sampling.remember_hours <= age_hours:
@@ -225,7 +249,7 @@ def _check_dimensions(policy: Policy) -> None:
         raise ConfigError(
             f"rubric.yaml: dimensions: no dimension may be called {CRITICAL}; it is the series of critical failures"
         )
-    for name in SHARES & known:
+    for name in known.intersection(CENSUS):
         raise ConfigError(
             f"rubric.yaml: dimensions: no dimension may be called {name}; it is a share that the census counts"
         )
@@ -260,25 +284,6 @@ def _check_slo(policy: Policy) -> None:
             )
 
 
-def _check_detection(monitor: MonitorPolicy) -> None:
-    detection, windows = monitor.detection, monitor.windows
-    for segment in detection.segments:
-        if segment not in windows.segments:
-            raise ConfigError(
-                f"monitor.yaml: detection.segments: {segment} has no series; add it to windows.segments"
-            )
-    if detection.window > windows.retention:
-        raise ConfigError(
-            "monitor.yaml: detection.window_days: must be at most windows.retention_days "
-            f"({windows.retention_days}), or evidence would be lost"
-        )
-    if detection.regression.recent_minutes < windows.bucket_minutes:
-        raise ConfigError(
-            "monitor.yaml: detection.regression.recent_minutes: must be at least windows.bucket_minutes "
-            f"({windows.bucket_minutes}), or it would look at nothing"
-        )
-
-
 def _check_judge(judge: JudgePolicy, dimensions: set[str]) -> None:
     if judge.backend == "llm" and not judge.model:
         raise ConfigError("monitor.yaml: judge.model: missing; backend llm needs the model's name")
@@ -305,6 +310,19 @@ def _check_judge(judge: JudgePolicy, dimensions: set[str]) -> None:
         )
     if judge.fallback and judge.fallback.backend == "llm" and not judge.fallback.model:
         raise ConfigError("monitor.yaml: judge.fallback.model: missing; backend llm needs the model's name")
+
+
+def _check_shadow(judge: JudgePolicy) -> None:
+    shadow = judge.of_shadow
+    if shadow is None:
+        return
+    if shadow.backend == "llm" and not shadow.model:
+        raise ConfigError("monitor.yaml: judge.shadow.model: missing; backend llm needs the model's name")
+    if shadow.budget.counts_money and shadow.price is None:
+        raise ConfigError(
+            f"monitor.yaml: judge.shadow.budget: limits money, and judge.prices has no price of {shadow.model}; "
+            "add it, or limit tokens instead"
+        )
 
 
 def _check_limits(monitor: MonitorPolicy) -> None:

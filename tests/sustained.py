@@ -16,14 +16,21 @@ from monitor.detection.baseline import BaselinePolicy
 from monitor.detection.gates import GatePolicy
 from monitor.detection.pinning import Pinned, overall_series, pinned_of
 from monitor.detection.policy import DetectionPolicy
-from monitor.detection.sequential import Shift
 from monitor.detection.settling import Awaited, Group
+from monitor.judging.drift import Shift
 from monitor.windows.bucket import Cell
 from monitor.windows.policy import WindowPolicy
 from tests.drawn import GOOD, QUARTER, SCOPE, Drawn
 
 WINDOWS = WindowPolicy()
 OWNER = ("support-bot", "production", None)
+
+
+def a_shift(points: float, wide: float) -> Shift:
+    """Return a judge's shift that is known so exactly."""
+    return Shift(
+        mean=points, low=points - wide, high=points + wide, n=50, se=wide / 2, repeats=100, noise=None
+    )
 
 
 class Anchors:
@@ -41,7 +48,7 @@ class Anchors:
         if self._said is None or now < self._start + timedelta(hours=self._said["from_hour"]):
             return {}
         points, wide = self._said["points"], self._said["within"]
-        return {name: Shift(points=points, low=points - wide, high=points + wide) for name in GOOD}
+        return {name: a_shift(points, wide) for name in GOOD}
 
 
 class Sustained:

@@ -9,10 +9,10 @@ from monitor.adapters.memory import MemoryAnswers, MemoryClock, MemoryPublisher,
 from monitor.adapters.memory_alerts import MemoryAlertStore, MemoryReceiver
 from monitor.adapters.memory_awaited import MemoryAwaited
 from monitor.adapters.memory_baselines import MemoryBaselines
-from monitor.adapters.memory_census import MemoryCensus
 from monitor.adapters.memory_changes import MemoryChanges
 from monitor.adapters.memory_conversations import MemoryConversations
 from monitor.adapters.memory_groups import MemoryGroupStore
+from monitor.adapters.memory_sampling import MemoryCensus, MemorySampling
 from monitor.adapters.memory_windows import MemoryWindowStore
 from monitor.adapters.redis_functions import StoreUnavailable
 from monitor.alerting.gathering import Background
@@ -107,7 +107,7 @@ class World:
         self.changes = MemoryChanges()
         self.baselines = MemoryBaselines()
         self.awaited = MemoryAwaited()
-        self.census = MemoryCensus()
+        self.census = MemoryCensus(MemorySampling(remember_hours=26))
         self.review = MemoryReview()
         self.clock = MemoryClock()
         self.answers = MemoryAnswers()

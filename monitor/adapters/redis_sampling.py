@@ -1,6 +1,5 @@
 """What the sampler remembers, in Redis; blocking, since the sampler's loop is."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -10,7 +9,6 @@ from redis import Redis
 from redis.cluster import RedisCluster
 from redis.exceptions import ResponseError
 
-from monitor.adapters.redis_census import SEPARATOR, SOURCES
 from monitor.adapters.redis_functions import code_of, guarded, is_lost
 from monitor.adapters.redis_keys import Keys
 from monitor.sampling.decision import Kept
@@ -20,6 +18,7 @@ from monitor.sampling.store import Remembered, Sighting, Source
 _encode = msgspec.json.Encoder().encode
 _decode_names = msgspec.json.Decoder(tuple[str, str, str]).decode
 _decode_kept = msgspec.json.Decoder(Kept).decode
+SEPARATOR = "\x1f"
 
 
 class RedisSampling:
@@ -33,7 +32,6 @@ class RedisSampling:
         self._keys = keys
         self._remember_hours = remember_hours
         self._census_seconds = census_days * 86_400
-        self._listed: set[Source] = set()
 
     def start(self) -> None:
         """Load the server-side functions."""
@@ -41,6 +39,8 @@ class RedisSampling:
 
     def remembered(self, source: Source, *, now: datetime) -> Remembered:
         """Return what is known of a partition: the kept conversations of the last hours, and what is counted."""
+        # By this the readers of the census find a partition's keys.
+        self._guarded("sadd", self._keys.plain("sources"), _encode(self._place(source)))
         this_hour = int(now.timestamp()) // 3600
         kept: dict[str, Kept] = {}
         for hour in range(this_hour - self._remember_hours, this_hour + 1):
@@ -52,10 +52,6 @@ class RedisSampling:
 
     def record(self, source: Source, tally: PartitionTally, *, now: datetime) -> bool:
         """Store a batch's counts with its next offset in one step."""
-        if source not in self._listed:
-            # Listed first: a reader that finds nothing there has missed nothing.
-            self._guarded("sadd", self._keys.plain(SOURCES), json.dumps(self._place(source)))
-            self._listed.add(source)
         keys = [self._counts_key(source), self._kept_key(source, int(now.timestamp()) // 3600)]
         arguments: list[Any] = [
             tally.first_offset,

@@ -93,8 +93,8 @@ async def with_critical_evidence(
     return _with(transition, Evidence.model_validate(fields))
 
 
-async def with_signal_evidence(background: Background, transition: Transition) -> Transition:
-    """Return a transition on a share over all traffic with what changed; no judge has spoken, and no case is known."""
+async def with_changes(background: Background, transition: Transition) -> Transition:
+    """Return a transition with what changed near its onset, where windows have nothing to show."""
     alert = transition.alert
     changes = await _changes(background, alert, transition.at)
     evidence = Evidence(

@@ -10,12 +10,13 @@ from functools import partial
 from typing import Protocol, get_args
 
 from monitor.alerting.alert import Alert, AlertState, Transition, changed
-from monitor.alerting.gathering import Background, with_gate_evidence, with_signal_evidence
+from monitor.alerting.gathering import Background, with_changes, with_gate_evidence
 from monitor.alerting.life import ended, fired, opened
 from monitor.alerting.observing import Observed
+from monitor.alerting.signals import SignalReader
 from monitor.alerting.store import AlertStore
 from monitor.detection.baseline import Baseline
-from monitor.detection.census import SHARES, share_buckets
+from monitor.detection.census import CENSUS
 from monitor.detection.counts import SeriesKey
 from monitor.detection.finding import Finding, FindingKind, Severity
 from monitor.detection.gates import GatePolicy
@@ -23,12 +24,12 @@ from monitor.detection.judge_health import failures_depend
 from monitor.detection.multiplicity import Incident, incidents
 from monitor.detection.pinning import BaselineStore
 from monitor.detection.policy import DetectionPolicy
-from monitor.detection.sequential import Reading, SequentialDetector, Shift
+from monitor.detection.sequential import Reading, SequentialDetector, excuse
 from monitor.detection.settling import AwaitedStore, recent_begins, unsettled_from
 from monitor.detection.sustained import SUSTAINED, over_finding, sustained_finding
-from monitor.sampling.census import Census
-from monitor.sampling.sampler import BUCKET_SECONDS
-from monitor.windows.bucket import CRITICAL, OVERALL, Scope, bucket_start
+from monitor.judging.drift import Shift
+from monitor.sampling.census import CensusStore
+from monitor.windows.bucket import CRITICAL, OVERALL, Scope
 from monitor.windows.policy import ConfigurationKey, WindowPolicy
 from monitor.windows.store import WindowStore
 
@@ -54,11 +55,10 @@ class Detection:
         *,
         awaited: AwaitedStore | None = None,
         shifts: ShiftSource | None = None,
-        census: Census | None = None,
+        census: CensusStore | None = None,
         census_strata: Sequence[str] = (),
     ) -> None:
         """Take what is normal, what the judge has still to answer, how it moved itself, and the census."""
-        self._census = census
         self._census_strata = census_strata
         self._awaited = awaited
         self._baselines = baselines
@@ -66,7 +66,7 @@ class Detection:
         self._windows = windows
         self._shifts = shifts
         self._detectors: dict[str, SequentialDetector] = {}
-        self._signals: dict[str, SequentialDetector] = {}
+        self._signals = SignalReader(policy, census, census_strata)
 
     @property
     def policy(self) -> DetectionPolicy:
@@ -97,13 +97,13 @@ class Detection:
         readings: dict[SeriesKey, Reading] = {}
         for detector, end in (
             await self._filled(windows, observed.scope, baseline, now),
-            await self._counted(observed.scope, baseline, now),
+            await self._signals.read(observed.scope, baseline, now),
         ):
             told_before, found_there = await _read(
                 partial(detector.read, baseline, end=end, shifts=shifts, share_of_budget=share_of_budget),
                 alerts,
                 observed,
-                {key: one for key, one in firing.items() if (key[0] in SHARES) is detector.counts_signals},
+                {key: one for key, one in firing.items() if (key[0] in CENSUS) is detector.counts_signals},
             )
             ended_before |= told_before
             readings |= found_there
@@ -114,7 +114,7 @@ class Detection:
             key, reading = incident.series, readings[incident.series]
             alert = firing.get(key) or ended_before.get(key)
             is_over = alert is not None and alert.fingerprint in over
-            waits = held and key not in firing and key[0] not in SHARES
+            waits = held and key not in firing and key[0] not in CENSUS
             if not reading.speaks or is_over or waits:
                 continue
             finding = sustained_finding(
@@ -122,8 +122,8 @@ class Detection:
                 scope=observed.scope,
                 baseline=baseline,
                 severity=self._severity(reading, firing, mine),
-                strata=self._census_strata if key[0] in SHARES else self._windows.strata,
-                excused=shifts[key[0]].excuse if key[0] in shifts else 0.0,
+                strata=self._census_strata if key[0] in CENSUS else self._windows.strata,
+                excused=excuse(shifts.get(key[0])),
                 explained_by=[segment for _, segment in incident.explained_by],
             )
             transition = advance_sustained(alert, finding, now=now)
@@ -148,7 +148,7 @@ class Detection:
         background: Background,
     ) -> Transition:
         if transition.alert.kind is FindingKind.SIGNAL:
-            return await with_signal_evidence(background, transition)
+            return await with_changes(background, transition)
         return await with_gate_evidence(
             windows,
             observed.scope,
@@ -157,21 +157,6 @@ class Detection:
             policy=gates,
             background=background,
         )
-
-    async def _counted(
-        self, scope: Scope, baseline: Baseline, now: datetime
-    ) -> tuple[SequentialDetector, datetime]:
-        """Return the detector of shares over all traffic, which are exact and wait for nobody."""
-        minutes = BUCKET_SECONDS // 60
-        detector = self._signals.get(scope.id)
-        if detector is None:
-            detector = SequentialDetector(self._policy.of_signals, minutes, counts_signals=True)
-            self._signals[scope.id] = detector
-        end = bucket_start(now, minutes)
-        if self._census is not None and SHARES & set(baseline.shares):
-            start = max(end - self._policy.window, min(baseline.end, end))
-            detector.update(share_buckets(await self._census.read(start, end), scope), start=start)
-        return detector, end
 
     async def _filled(
         self, windows: WindowStore, scope: Scope, baseline: Baseline, now: datetime
@@ -205,7 +190,7 @@ class Detection:
     ) -> Severity:
         dimension, segment = reading.key
         wanted = Severity.PAGE if reading.pages else Severity.TICKET
-        if dimension in SHARES:
+        if dimension in CENSUS:
             return self._policy.signal_severity
         if dimension == CRITICAL:
             wanted = self._policy.critical_severity

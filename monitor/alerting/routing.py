@@ -20,9 +20,9 @@ from monitor.windows.bucket import OVERALL
 NOBODY = "nobody"
 """The receiver that is always there and tells nobody: `monitor alerts list` shows what goes to it."""
 DEFAULT_INHIBIT_RULES = (
-    # While the judge fails, what it says of quality is no news.
+    # While the judge fails, what it says of quality is no news. Its drift is taken off already, and mutes nothing.
     InhibitRule(
-        source_matchers=(matcher('finding=~"judge.*"'),),
+        source_matchers=(matcher('finding=~"judge.*"'), matcher('check!="drift"')),
         target_matchers=(matcher('finding=~"gate|slo|regression|critical_rate"'),),
     ),
     # Who is woken for a fast burn needs no ticket for a slow one.

@@ -23,7 +23,6 @@ from monitor.cli.baseline_shown import (
 from monitor.cli.context import EXIT_USAGE
 from monitor.clock import floor
 from monitor.detection.baseline import Baseline, diff
-from monitor.detection.census import share_buckets
 from monitor.detection.pinning import Pinned, lacking, overall_series, pinned_of
 from monitor.judging.rubric import TargetKind
 from monitor.policy import Policy
@@ -202,7 +201,7 @@ def _pinned(
         sys.stderr.write(f"monitor: {whose_of(scope)}: taken with --short although {wrong.reason}\n")
     # The census has no judge: what it counts is normal whatever the judge is.
     series += overall_series(
-        share_buckets(looks.census(*span), scope),
+        looks.census(*span, policy.sampling.strata).get((scope.assistant, scope.environment), {}),
         start=span[0],
         end=span[1],
         bucket_minutes=BUCKET_SECONDS // 60,

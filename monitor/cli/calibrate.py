@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 import typer
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 from rich.console import Console
 from rich.table import Table
 
@@ -16,11 +16,11 @@ from agents.services import build_judge, build_stores, wall_now
 from monitor.adapters.redis_functions import StoreUnavailable
 from monitor.cli.asking import JsonOption, NameOption, loaded, printed, screen
 from monitor.cli.context import sentences
-from monitor.cli.judge import judgments_of, read_conversations
+from monitor.cli.judge import judgments_of
 from monitor.cli.replay_file import START
 from monitor.conversations.conversation import Conversation
+from monitor.conversations.transcripts import read_conversations
 from monitor.intake.decode import Rejected
-from monitor.intake.event import Reference
 from monitor.judging.calibration import Answer, Share
 from monitor.judging.cascade import Unkept
 from monitor.judging.executor import Executor, ExecutorPolicy
@@ -28,12 +28,10 @@ from monitor.judging.judge import Judge
 from monitor.judging.judgment import Record
 from monitor.judging.rubric import TargetKind
 from monitor.policy import ConfigError, Policy
-from monitor.review.agreement import Coefficient
 from monitor.review.alternative import EPSILON
 from monitor.review.calibrate import DimensionReport, Labels, Report, calibration_of, report_on
 from monitor.settings import Settings
 
-_REFERENCES: TypeAdapter[tuple[Reference, ...]] = TypeAdapter(tuple[Reference, ...])
 SHOWN_MAX = 10
 """Disagreements in the table; all of them are in the file."""
 
@@ -109,19 +107,7 @@ def read_labels(path: Path, *, region: str) -> Iterator[Labelled]:
             raise ConfigError(f"{where}: the id {conversation.id} stands twice; give each case its own")
         seen.add(conversation.id)
         line = json.loads(told[number - 1])
-        yield Labelled(_labels(where, line, conversation), _with_references(where, line, conversation))
-
-
-def _with_references(where: str, line: dict[str, Any], conversation: Conversation) -> Conversation:
-    """Give every turn the documents that the line names, by id or with their text."""
-    if "references" not in line:
-        return conversation
-    try:
-        references = _REFERENCES.validate_python(line["references"])
-    except ValidationError as error:
-        raise ConfigError(f"{where}: references: {error.errors(include_url=False)[0]['msg']}") from None
-    turns = tuple(turn.model_copy(update={"references": references}) for turn in conversation.turns)
-    return conversation.model_copy(update={"turns": turns})
+        yield Labelled(_labels(where, line, conversation), conversation)
 
 
 def _labels(where: str, line: dict[str, Any], conversation: Conversation) -> Labels:
@@ -214,7 +200,7 @@ def _rows(table: Table, one: DimensionReport) -> None:
                 _share,
                 (told.exact, told.within_one, told.pass_at_4, told.critical_recall, told.critical_precision),
             ),
-            *map(_coefficient, (told.kappa_linear, told.kappa_quadratic, told.ac1, told.ac2)),
+            *(one.words for one in (told.kappa_linear, told.kappa_quadratic, told.ac1, told.ac2)),
             verdict,
         )
 
@@ -248,9 +234,3 @@ def _share(share: Share) -> str:
     if share.value is None or share.low is None or share.high is None:
         return "-"
     return f"{share.value * 100:.0f} ({share.low * 100:.0f}-{share.high * 100:.0f})"
-
-
-def _coefficient(one: Coefficient) -> str:
-    if one.value is None:
-        return "-"
-    return f"{one.value:.2f}" + ("" if one.low is None else f" ({one.low:.2f}-{one.high:.2f})")

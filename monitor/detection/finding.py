@@ -32,6 +32,8 @@ class FindingKind(StrEnum):
     """Critical failures became more frequent than in the pinned baseline."""
     SIGNAL = "signal"
     """Escalations, thumbs down, fallbacks or refusals did, over all traffic."""
+    CONFIGURATION = "configuration"
+    """Something answers that nobody evaluated, or another model than was asked for."""
 
 
 class Outcome(StrEnum):

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from monitor.detection.baseline import Baseline, BaselinePolicy, pin
-from monitor.detection.census import SHARES
+from monitor.detection.census import CENSUS
 from monitor.detection.counts import CountsCache, SeriesCounts
 from monitor.intake.event import Moment, Value
 from monitor.windows.bucket import CRITICAL, OVERALL, BucketCounts, Scope
@@ -61,7 +61,7 @@ def overall_series(
 ) -> list[SeriesCounts]:
     """Return the overall series of every dimension over a span."""
     cache = CountsCache(
-        bucket_minutes=bucket_minutes, span=end - start, shares=frozenset({CRITICAL, *SHARES})
+        bucket_minutes=bucket_minutes, span=end - start, shares=frozenset({CRITICAL, *CENSUS})
     )
     cache.update(buckets)
     return [cache.series(key, start, end) for key in cache.keys if key[1] == OVERALL]

@@ -9,7 +9,7 @@ from monitor.detection.baseline import BaselinePolicy
 from monitor.detection.critical_rate import ShareRisePolicy
 from monitor.detection.finding import Severity
 from monitor.detection.regression import RegressionPolicy
-from monitor.windows.policy import SegmentKey
+from monitor.windows.policy import SegmentKey, WindowPolicy
 
 MINUTES_PER_MONTH = 30 * 1440
 Budget = Annotated[float, Field(gt=0, le=1000)]
@@ -62,3 +62,20 @@ class DetectionPolicy(BaseModel):
                 "false_critical_per_month": self.false_signals_per_month,
             }
         )
+
+    def unfit(self, windows: WindowPolicy) -> str | None:
+        """Return the key that does not go with how windows are cut, with the cure; None if all do."""
+        missing = [segment for segment in self.segments if segment not in windows.segments]
+        if missing:
+            return f"segments: {missing[0]} has no series; add it to windows.segments"
+        if self.window > windows.retention:
+            return (
+                f"window_days: must be at most windows.retention_days ({windows.retention_days}), "
+                "or evidence would be lost"
+            )
+        if self.regression.recent_minutes < windows.bucket_minutes:
+            return (
+                f"regression.recent_minutes: must be at least windows.bucket_minutes ({windows.bucket_minutes}), "
+                "or it would look at nothing"
+            )
+        return None

@@ -10,13 +10,13 @@ import numpy as np
 
 from monitor.detection.attribution import Onset, onset
 from monitor.detection.baseline import Baseline
-from monitor.detection.census import SHARES
+from monitor.detection.census import CENSUS
 from monitor.detection.counts import Column, CountsCache, Flags, Floats, SeriesCounts, SeriesKey
 from monitor.detection.critical_rate import assess_shares, share_increments
 from monitor.detection.multiplicity import patience, speaking, threshold
 from monitor.detection.policy import MINUTES_PER_MONTH, DetectionPolicy
 from monitor.detection.regression import Payoffs, assess, increments, payoffs
-from monitor.intake.event import Value
+from monitor.judging.drift import Shift
 from monitor.windows.bucket import CRITICAL, OVERALL, BucketCounts
 from monitor.windows.window import Z_95
 
@@ -25,17 +25,9 @@ _PAYOFFS_MAX = 4096
 """Payoffs remembered; each belongs to a series, a baseline and the columns that occur."""
 
 
-class Shift(Value):
-    """By how much a judge's scores of one dimension moved since the baseline, in points; negative is harsher."""
-
-    points: float
-    low: float
-    high: float
-
-    @property
-    def excuse(self) -> float:
-        """Return the end of the interval that excuses most; nothing where it may be no shift at all."""
-        return self.low if self.high < 0 or self.low > 0 else 0.0
+def excuse(shift: Shift | None) -> float:
+    """Return the end of a shift's interval that excuses most, in points; nothing where it may be no shift at all."""
+    return shift.low if shift is not None and (shift.high < 0 or shift.low > 0) else 0.0
 
 
 @dataclass(frozen=True)
@@ -117,7 +109,7 @@ class SequentialDetector:
     def __post_init__(self) -> None:
         """Begin without a bucket."""
         self._cache = CountsCache(
-            bucket_minutes=self.bucket_minutes, span=self.policy.window, shares=frozenset({CRITICAL, *SHARES})
+            bucket_minutes=self.bucket_minutes, span=self.policy.window, shares=frozenset({CRITICAL, *CENSUS})
         )
 
     def update(self, buckets: Mapping[datetime, BucketCounts], *, start: datetime) -> int:
@@ -168,7 +160,7 @@ class SequentialDetector:
             _occurring(self._cache.series(key, start, end))
             for key in {*self._cache.keys, *named}
             if key[1].partition("=")[0] in watched
-            and (key[0] in SHARES) is self.counts_signals
+            and (key[0] in CENSUS) is self.counts_signals
             and (key[0] in baseline.dimensions or key[0] in baseline.shares)
         ]
         found = [(n, one) for n, one in found if n or one.key in named]
@@ -248,16 +240,15 @@ class SequentialDetector:
     def _payoffs(
         self, series: SeriesCounts, baseline: Baseline, baseline_id: str, shifts: Mapping[str, Shift]
     ) -> Payoffs:
-        shift = shifts.get(series.dimension)
-        excuse = shift.excuse if shift else 0.0
+        excused = excuse(shifts.get(series.dimension))
         # The columns decide, not the segment: all segments of one mix share their payoffs.
-        key = (baseline_id, series.dimension, series.columns, excuse)
+        key = (baseline_id, series.dimension, series.columns, excused)
         paid = self._paid.get(key)
         if paid is None:
             if len(self._paid) >= _PAYOFFS_MAX:
                 self._paid.clear()
             known = baseline.dimensions[series.dimension]
-            paid = self._paid[key] = payoffs(series, known, self.policy.regression, judge_shift=excuse)
+            paid = self._paid[key] = payoffs(series, known, self.policy.regression, judge_shift=excused)
         return paid
 
     def _patience(self, false_per_month: float) -> float:

@@ -11,7 +11,7 @@ from monitor.detection.attribution import (
     totals_by_stratum,
 )
 from monitor.detection.baseline import Baseline
-from monitor.detection.census import SHARES
+from monitor.detection.census import CENSUS
 from monitor.detection.change import ChangePart, Sustained
 from monitor.detection.counts import SeriesKey
 from monitor.detection.finding import Figure, Finding, FindingKind, Outcome, Severity, labels_of
@@ -25,7 +25,7 @@ SUSTAINED = frozenset({FindingKind.REGRESSION, FindingKind.CRITICAL_RATE, Findin
 
 def kind_of(dimension: str) -> FindingKind:
     """Return which kind of finding a dimension's series makes."""
-    if dimension in SHARES:
+    if dimension in CENSUS:
         return FindingKind.SIGNAL
     return FindingKind.CRITICAL_RATE if dimension == CRITICAL else FindingKind.REGRESSION
 
@@ -166,9 +166,9 @@ def _figure(reading: Reading, known: Sustained) -> Figure:
 
 def _reason(reading: Reading, known: Sustained) -> str:
     since = f"since {known.onset:%Y-%m-%d %H:%M} UTC"
-    if reading.key[0] in SHARES:
+    if reading.key[0] in CENSUS:
         return (
-            f"{reading.key[0].replace('_', ' ')} on {known.value:.2%} of all answers {since}, and on "
+            f"{reading.key[0]} on {known.value:.2%} of all answers {since}, and on "
             f"{known.normal:.2%} in {known.release} at the same mix of traffic (n={known.n})"
         )
     if reading.is_share:

@@ -44,14 +44,19 @@ class Allowance:
         answer_tokens: int = 500,
         calls: int = 1,
         suspects: Callable[[JudgeRequest], Awaitable[bool]] | None = None,
+        importance: Importance | None = None,
     ) -> None:
-        """Take the purse and the limits; `suspects` asks the rules, and only when the budget nears its end."""
+        """Take the purse and the limits; `suspects` asks the rules, and only when the budget nears its end.
+
+        With an `importance` all that is asked has that one.
+        """
         self._purse = purse
         self._budget = budget
         self._price = price
         self._answer_tokens = answer_tokens
         self._calls = calls
         self._suspects = suspects
+        self._fixed = importance
 
     async def ask(
         self, request: JudgeRequest, judgment_id: str, *, now: datetime, audit: bool = False
@@ -78,6 +83,8 @@ class Allowance:
         await self._purse.settle(difference(granted.claims, usage))
 
     async def _importance(self, request: JudgeRequest, *, audit: bool) -> Importance:
+        if self._fixed is not None:
+            return self._fixed
         if audit:
             return Importance.AUDIT
         suspected = self._suspects is not None and await self._suspects(request)

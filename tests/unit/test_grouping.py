@@ -172,6 +172,18 @@ class TestMuting:
         assert {one.labels["finding"] for one in told.alerts} == {"judge", "critical"}
         assert told.suppressed == 1
 
+    def test_a_judge_that_drifts_mutes_nothing(self) -> None:
+        """Its shift is taken off what is said of quality; what remains is news."""
+        notifier = Notifier(routing("routes: {page: [a], ticket: [a]}").rules)
+        notifier.fire(
+            {"finding": "judge", "check": "drift", "severity": "ticket"},
+            {"finding": "regression", "severity": "page", "assistant": "bot", "segment": "*"},
+        )
+
+        said = notifier.run(NOON, NOON + MINUTE)
+
+        assert {one.labels["finding"] for group in said for one in group.alerts} == {"judge", "regression"}
+
     @pytest.mark.parametrize(
         ("fall", "gate", "told"),
         [

@@ -5,11 +5,11 @@ from datetime import datetime
 import pytest
 
 from monitor.detection.policy import DetectionPolicy
-from monitor.detection.sequential import Reading, SequentialDetector, Shift
+from monitor.detection.sequential import Reading, SequentialDetector, excuse
 from monitor.windows.bucket import OVERALL, Cell
 from tests.drawn import MONDAY, QUARTER, Drawn
 from tests.judgments import HOUR
-from tests.sustained import pinned_before
+from tests.sustained import a_shift, pinned_before
 
 KEY = ("factual_correctness", OVERALL)
 BASELINE = pinned_before("{}", 7).baseline
@@ -31,7 +31,7 @@ def read(
     wide: float = 0.0,
 ) -> dict[tuple[str, str], Reading]:
     detector.update(buckets, start=MONDAY)
-    shifts = {KEY[0]: Shift(points=shift, low=shift - wide, high=shift + wide)} if shift else {}
+    shifts = {KEY[0]: a_shift(shift, wide)} if shift else {}
     return detector.read(BASELINE, since or {}, end=MONDAY + hours * HOUR, shifts=shifts)
 
 
@@ -88,7 +88,8 @@ def test_a_judge_that_became_harsher_is_excused_by_its_interval_and_no_more() ->
     assert not read(a_detector(), drift, shift=-0.2, wide=0.03)[KEY].speaks
     assert read(a_detector(), drift_and_step, shift=-0.2, wide=0.03)[KEY].speaks
     assert read(a_detector(), drift, shift=-0.05, wide=0.1)[KEY].speaks
-    assert Shift(points=0.2, low=0.1, high=0.3).excuse == pytest.approx(0.1)
+    assert excuse(a_shift(0.2, 0.1)) == pytest.approx(0.1)
+    assert excuse(None) == 0
 
 
 def test_the_interval_holds_the_spread_of_bad_answers() -> None:

@@ -1,10 +1,11 @@
 """Shares over all traffic: from the sampler's counts to a ticket that says since when."""
 
+from collections import Counter
 from datetime import timedelta
 
 from monitor.adapters.memory_alerts import MemoryAlertStore
 from monitor.adapters.memory_baselines import MemoryBaselines
-from monitor.adapters.memory_census import MemoryCensus
+from monitor.adapters.memory_sampling import MemoryCensus, MemorySampling
 from monitor.adapters.memory_windows import MemoryWindowStore
 from monitor.alerting.alert import Transition
 from monitor.alerting.evaluation import evaluate
@@ -12,18 +13,20 @@ from monitor.alerting.message import told
 from monitor.alerting.notification import Status
 from monitor.alerting.regressions import Detection
 from monitor.detection.baseline import BaselinePolicy
-from monitor.detection.census import SHARES, share_buckets
+from monitor.detection.census import census_series
 from monitor.detection.finding import FindingKind, Severity
 from monitor.detection.gates import GatePolicy
 from monitor.detection.pinning import overall_series, pinned_of
 from monitor.detection.policy import DetectionPolicy
-from monitor.windows.bucket import OVERALL, Cell
+from monitor.sampling.sampler import PartitionTally
+from monitor.sampling.store import Source
 from monitor.windows.policy import WindowPolicy
 from tests.drawn import QUARTER, SCOPE, Drawn
 from tests.judgments import HOUR, NOON
 
 WINDOWS = WindowPolicy()
 STRATA = ("intent", "channel")
+SOURCE = Source("cluster", "conversation-events", "id-1", 0)
 
 
 def counted(hour: float, *, escalated: int = 2) -> dict[tuple[str, str], int]:
@@ -41,36 +44,28 @@ def counted(hour: float, *, escalated: int = 2) -> dict[tuple[str, str], int]:
     }
 
 
-def test_shares_are_counted_by_stratum_for_their_assistant_alone() -> None:
-    cells = share_buckets({NOON: counted(0, escalated=7)}, SCOPE)[NOON]
-
-    assert cells[Cell("escalations", OVERALL, "returns,web", "1", "1")] == 7
-    assert cells[Cell("escalations", OVERALL, "returns,web", "0", "1")] == 53
-    assert cells[Cell("thumbs_down", OVERALL, "billing,web", "1", "1")] == 5
-    assert cells[Cell("refusals", OVERALL, "billing,web", "0", "1")] == 140
-    assert {cell.dimension for cell in cells} == SHARES
-    assert {cell.stratum for cell in cells} == {"returns,web", "billing,web"}
-
-
-def test_more_thumbs_than_answers_are_all_of_them() -> None:
-    """A thumb may come a bucket after its answer; a share stays a share."""
-    stratum = "support-bot|production|returns|web"
-    cells = share_buckets({NOON: {(stratum, "turn"): 3, (stratum, "thumb_down"): 5}}, SCOPE)[NOON]
-
-    assert cells[Cell("thumbs_down", OVERALL, "returns,web", "1", "1")] == 3
-
-
 async def play(escalated: int, *, bad_hours: float) -> list[tuple[float, Transition]]:
     """Pin two days, then watch eight hours, in whose first hours more of the returns are escalated."""
-    census, windows, alerts = MemoryCensus(), MemoryWindowStore(WINDOWS), MemoryAlertStore()
+    sampling, windows, alerts = (
+        MemorySampling(remember_hours=26),
+        MemoryWindowStore(WINDOWS),
+        MemoryAlertStore(),
+    )
+    census = MemoryCensus(sampling)
     baselines, drawn = MemoryBaselines(), Drawn({"starts": NOON.isoformat()})
     for number in range(-192, 60):
         hour = number / 4
         bad = 0 <= hour < bad_hours
-        census.buckets[NOON + hour * HOUR] = counted(hour, escalated=escalated if bad else 2)
+        tally = PartitionTally(number + 192, number + 193)
+        bucket = int((NOON + hour * HOUR).timestamp())
+        tally.census[bucket] = Counter(counted(hour, escalated=escalated if bad else 2))
+        assert sampling.record(SOURCE, tally, now=NOON)
     start = NOON - timedelta(days=2)
     series = overall_series(
-        share_buckets(await census.read(start, NOON), SCOPE), start=start, end=NOON, bucket_minutes=15
+        census_series(await census.counts(start, NOON), STRATA)[SCOPE.assistant, SCOPE.environment],
+        start=start,
+        end=NOON,
+        bucket_minutes=15,
     )
     await baselines.pin(
         pinned_of(SCOPE, series, release="release 1", at=NOON, by="jo", policy=BaselinePolicy())
@@ -95,7 +90,7 @@ async def test_a_rise_of_escalations_is_a_ticket_with_its_onset_and_its_intent()
 
     alert = fired.alert
     assert alert.kind is FindingKind.SIGNAL
-    assert (alert.labels["dimension"], alert.severity) == ("escalations", Severity.TICKET)
+    assert (alert.labels["dimension"], alert.severity) == ("escalated", Severity.TICKET)
     assert 1.25 <= fired_hour <= 3
     assert 5 < ended_hour <= 12
     assert ended.reason.startswith("back to what the baseline calls normal")
