@@ -86,7 +86,7 @@ def _sustained(
 
 
 def _attribution(reading: Reading, baseline: Baseline, strata: Sequence[str]) -> Attribution | None:
-    """Take the change apart by the attribute of the strata of which one group explains most."""
+    """Take the change apart by the attribute of the strata of which one group explains most beyond its size."""
     since = reading.since()
     sign = 1 if reading.is_share else -1
     found: list[tuple[float, int, Attribution]] = []
@@ -94,9 +94,11 @@ def _attribution(reading: Reading, baseline: Baseline, strata: Sequence[str]) ->
         before = _grouped(_before(baseline, reading.key, strata), place, name)
         one = attribute(before, _grouped(totals_by_stratum(since), place, name))
         if one is not None:
-            worst = max(sign * part.within for part in one.parts)
+            beyond = max(
+                sign * (part.within - one.within * (part.share_before + part.share) / 2) for part in one.parts
+            )
             # A single group explains nothing; the first attribute is taken where none does.
-            found.append((worst if len(one.parts) > 1 else -math.inf, -place, one))
+            found.append((beyond if len(one.parts) > 1 else -math.inf, -place, one))
     return max(found, key=lambda one: one[:2])[2] if found else None
 
 
