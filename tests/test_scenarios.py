@@ -1,7 +1,7 @@
 """Judgments in, alerts out, as stories: each file of tests/scenarios is played on the twins."""
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,11 @@ from monitor.adapters.memory_alerts import MemoryAlertStore
 from monitor.adapters.memory_windows import MemoryWindowStore
 from monitor.alerting.alert import Alert, AlertState, Transition
 from monitor.alerting.evaluation import evaluate, record_criticals
+from monitor.alerting.shifts import PAGES_MAX, paging, played
+from monitor.alerting.store import notification_of
 from monitor.detection.gates import GatePolicy
 from monitor.judging.judgment import JudgeFailure, Judgment
+from monitor.policy import load_policy
 from monitor.windows.policy import WindowPolicy
 from tests.drawn import GOOD, Drawn
 from tests.judgments import HOUR, NOON, a_failure, a_judgment
@@ -82,6 +85,17 @@ def story_of(path: Path) -> dict[str, Any]:
     return story
 
 
+def check_change(alert: Alert, want: dict[str, Any], start: datetime) -> None:
+    """Hold what an alert says of a sustained change against what the story did."""
+    known = alert.finding.sustained
+    assert known is not None
+    assert abs((known.onset - start) / HOUR - want["onset"]) <= want.get("onset_within", 0.25), known.onset
+    assert want["fall"][0] <= -known.effect <= want["fall"][1], known.effect
+    assert known.raw == pytest.approx(sum(part.within + part.mix for part in known.parts))
+    if "seen_in" in want:
+        assert want["seen_in"] in known.explained_by
+
+
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
 async def test_scenario(path: Path) -> None:
     """Exactly the expected alerts come, within their hours: anything else is a false alarm or a missed one."""
@@ -95,6 +109,9 @@ async def test_scenario(path: Path) -> None:
     ended = {key_of(t.alert): hour for hour, t in told if t.alert.state is AlertState.RESOLVED}
 
     assert set(fired) == set(wanted), story["why"]
+    record = [one for _, change in told if (one := notification_of(change)) is not None]
+    for one in paging(played(load_policy().routing, record)):
+        assert one.busiest <= PAGES_MAX, "more than a person on call can look into in a shift"
     for key, want in wanted.items():
         hour, alert = fired[key]
         assert want["fires"][0] <= hour <= want["fires"][1], (key, hour)
@@ -105,16 +122,7 @@ async def test_scenario(path: Path) -> None:
         if "changed" in want:
             assert [c.segment for c in alert.evidence.new_configurations] == [want["changed"]]
         if "onset" in want:
-            known = alert.finding.sustained
-            assert known is not None
-            begun = (known.onset - Drawn(story).start) / HOUR
-            assert abs(begun - want["onset"]) <= want.get("onset_within", 0.25), (key, begun)
-            assert want["fall"][0] <= -known.effect <= want["fall"][1], (key, known.effect)
-            assert known.raw == pytest.approx(sum(part.within + part.mix for part in known.parts))
-            if "explained" in want:
-                assert known.parts[0].group == want["explained"]
-            if "seen_in" in want:
-                assert want["seen_in"] in known.explained_by
+            check_change(alert, want, Drawn(story).start)
         if "total" in want:
             assert alert.total == want["total"]
         if want.get("resolves") == "never":

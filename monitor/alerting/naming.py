@@ -9,7 +9,7 @@ from monitor.detection.configurations import Check
 from monitor.detection.finding import FindingKind
 from monitor.detection.judge_drift import CHECK
 from monitor.sampling.census import Signal
-from monitor.windows.bucket import OVERALL, readable
+from monitor.windows.bucket import CRITICAL, OVERALL, readable
 from monitor.windows.policy import ConfigurationKey
 
 # Control characters would steer a terminal, and direction marks would make a text read as another one.
@@ -38,8 +38,8 @@ def plain(text: str) -> str:
 
 def runbook(alert: Alert) -> str:
     """Return the path of the runbook for this kind of alert."""
-    check = alert.labels.get("check")
-    return f"docs/runbooks/{alert.kind}_{check}.md" if check else f"docs/runbooks/{alert.kind}.md"
+    drifted = alert.kind is FindingKind.JUDGE and alert.labels.get("check") == CHECK
+    return "docs/runbooks/judge_drift.md" if drifted else f"docs/runbooks/{alert.kind}.md"
 
 
 def title(alert: Alert) -> str:
@@ -63,7 +63,11 @@ def title(alert: Alert) -> str:
     segment = labels["segment"]
     part = "" if segment == OVERALL else f", {readable(segment)}"
     dimension = labels["dimension"]
-    return f"{_SAID[alert.kind].format(SIGNALS.get(dimension, dimension))} for {where}{part}"
+    if alert.kind is FindingKind.GATE and dimension == CRITICAL:
+        said = "Too many critical failures of"
+    else:
+        said = f"{_SAID[alert.kind].format(SIGNALS.get(dimension, dimension))} for"
+    return f"{said} {where}{part}"
 
 
 def _served(labels: dict[str, str]) -> str:

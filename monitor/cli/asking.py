@@ -56,6 +56,8 @@ class Forgotten(NamedTuple):
     answers: int
     cases: int
     alerts: int
+    messages: int
+    """Messages that wait for the topic or for receivers."""
 
 
 class Looks(Views):
@@ -96,6 +98,10 @@ class Looks(Views):
         return self._ask(
             lambda stores: stores.calibrations.get(judge_version=judge_version, rubric_version=rubric_version)
         )
+
+    def put_calibration(self, calibration: Calibration) -> None:
+        """Keep what is known of a judge's agreement with people."""
+        self._ask(lambda stores: stores.calibrations.put(calibration))
 
     def judge_health(self, end: datetime, hours: int) -> list[JudgeHealth]:
         """Return how each judge was in the hours before a time."""
@@ -220,10 +226,14 @@ class Looks(Views):
             alerts = 0
             for alert in await stores.alerts.all():
                 alerts += await _forget_in(stores, alert.fingerprint, conversation_id)
+            # After the alerts: what is told from now on is told without the words.
+            messages = await stores.alerts.forget(conversation_id) + await stores.groups.forget(
+                conversation_id
+            )
             await stores.answers.forget(list(judgment_ids))
             # Its record comes last: it names the judgments, should this have to be done again.
             texts = await stores.conversations.forget(conversation_id)
-            return Forgotten(texts, len(judgment_ids), cases, alerts)
+            return Forgotten(texts, len(judgment_ids), cases, alerts, messages)
 
         return self._ask(erase)
 

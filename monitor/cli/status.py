@@ -211,13 +211,16 @@ def _show_calibration(found: Status, console: Console) -> None:
     if found.judge is None:
         return
     known = found.calibration
-    if known is None:
+    if known is None or not known.dimensions:
         console.print(f"Calibration: the judge {UNCALIBRATED}")
+    else:
+        told = f"{known.cases} cases, {known.raters} raters, {moment(known.calibrated_at)}"
+        console.print(f"Calibration: {told}")
+    if known is None:
         return
-    told = f"{known.cases} cases, {known.raters} raters, {moment(known.calibrated_at)}"
-    console.print(f"Calibration: {told}")
-    for one in known.dimensions:
-        console.print(f"  {one.dimension}: {one.words}", soft_wrap=True)
+    said = [(one.dimension, one.words) for one in known.dimensions]
+    for dimension, words in said + [(one.dimension, one.words) for one in known.decided]:
+        console.print(f"  {dimension}: {words}", soft_wrap=True)
 
 
 def _show_alerts(found: Status, console: Console) -> None:

@@ -25,11 +25,15 @@ class Case(Value):
     reason: str
     kind: str | None = None
     quotes: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    """Where each quotation stands: answer, user, reference, tool or none."""
     verbatim: bool = False
     """A quotation was found word for word where the judge says it stands."""
     intent: str = UNKNOWN
     prompt_hash: str = UNKNOWN
     observed_at: Moment
+    judge_version: str = UNKNOWN
+    rubric_version: str = UNKNOWN
 
 
 def case_of(judgment: Judgment, score: DimensionScore) -> Case | None:
@@ -46,10 +50,13 @@ def case_of(judgment: Judgment, score: DimensionScore) -> Case | None:
         reason=_cut(score.reason, REASON_MAX),
         kind=score.kind,
         quotes=tuple(_cut(quote.text, QUOTE_MAX) for quote in score.quotes[:QUOTES_MAX]),
+        sources=tuple(quote.source for quote in score.quotes[:QUOTES_MAX]),
         verbatim=any(quote.verbatim and quote.source != "none" for quote in score.quotes),
         intent=judgment.attributes.intent,
         prompt_hash=judgment.served_by.prompt_hash or UNKNOWN,
         observed_at=judgment.observed_at,
+        judge_version=judgment.judge.version,
+        rubric_version=judgment.rubric_version,
     )
 
 

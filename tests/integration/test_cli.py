@@ -112,6 +112,16 @@ def test_every_event_of_the_replay_has_its_outcome(replayed: Replayed, told: Tol
     assert (replayed.events, replayed.lost) == (len(told.events) + 1, 0)
 
 
+def test_pages_are_counted_from_the_topic() -> None:
+    """The routes of now on the alerts of the past: what the shipped ones would have made of this replay."""
+    text = run("alerts", "pages", "--days", "0").output
+    [console] = json.loads(run("alerts", "pages", "--days", "0", "--json").output)
+
+    assert text.startswith("console: pages: 1 (2026-01-05 00:")
+    assert "at most 1 in any 12 h (goal: 2)" in text
+    assert (len(console["pages"]), console["most_in_12_hours"]) == (1, 1)
+
+
 def test_status_adds_up_and_says_who_judges() -> None:
     """The first thing that is looked at when something seems wrong."""
     found = json.loads(run("status", "--json").output)

@@ -193,7 +193,8 @@ class TestMuting:
             (("page", "*"), ("ticket", "*"), {"regression"}),
             (("ticket", "*"), ("page", "*"), {"gate"}),
             (("ticket", "intent=one"), ("ticket", "intent=one"), {"regression"}),
-            (("ticket", "intent=one"), ("ticket", "*"), {"regression", "gate"}),
+            (("ticket", "intent=one"), ("ticket", "*"), {"gate"}),
+            (("page", "intent=one"), ("ticket", "*"), {"regression", "gate"}),
         ],
     )
     def test_a_fall_and_its_gate_are_told_as_one_and_the_graver_one(
