@@ -1,6 +1,6 @@
 """The census in, the detectors of shares over all traffic out; they are exact, and wait for no judge."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from monitor.detection.baseline import Baseline
@@ -26,6 +26,7 @@ class SignalReader:
         self._strata = strata
         self._detectors: dict[str, SequentialDetector] = {}
         self._said: dict[Whose, dict[datetime, BucketCounts]] = {}
+        self._raw: dict[datetime, Mapping[tuple[str, str], int]] = {}
         self._counted_to: datetime | None = None
 
     async def read(
@@ -51,9 +52,13 @@ class SignalReader:
         start = end - self._policy.window
         known = self._counted_to is not None and start < self._counted_to <= end
         begin = max(start, end - _CHANGING) if known else start
-        fresh = census_series(await census.counts(begin, end), self._strata)
+        counted = await census.counts(begin, end)
+        # A count only grows, so that nothing has to be taken out; most buckets are as they were.
+        changed = {at: cells for at, cells in counted.items() if self._raw.get(at) != cells}
+        self._raw = {at: cells for at, cells in (self._raw | changed).items() if at >= start}
+        fresh = census_series(changed, self._strata)
         kept = {
-            whose: {at: cells for at, cells in buckets.items() if start <= at < begin}
+            whose: {at: cells for at, cells in buckets.items() if at >= start}
             for whose, buckets in self._said.items()
         }
         self._said = {whose: kept.get(whose, {}) | fresh.get(whose, {}) for whose in {*kept, *fresh}}
