@@ -38,8 +38,8 @@ def plain(text: str) -> str:
 
 def runbook(alert: Alert) -> str:
     """Return the path of the runbook for this kind of alert."""
-    drifted = alert.kind is FindingKind.JUDGE and alert.labels.get("check") == CHECK
-    return "docs/runbooks/judge_drift.md" if drifted else f"docs/runbooks/{alert.kind}.md"
+    drifts = alert.kind is FindingKind.JUDGE and alert.labels.get("check") == CHECK
+    return f"docs/runbooks/{alert.kind}{'_drift' if drifts else ''}.md"
 
 
 def title(alert: Alert) -> str:

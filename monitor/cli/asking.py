@@ -35,7 +35,7 @@ from monitor.judging.rubric import TargetKind
 from monitor.policy import Policy
 from monitor.review.migration import Splice
 from monitor.settings import Settings
-from monitor.windows.bucket import BucketCounts, Scope
+from monitor.windows.bucket import BucketCounts, Granularity, Scope
 
 PIPE_WIDTH = 140
 PROBE_SECONDS = 2.0
@@ -64,16 +64,16 @@ class Looks(Views):
     """Further reads of one deployment, and the one thing that people may erase."""
 
     def buckets(
-        self, start: datetime, end: datetime
+        self, start: datetime, end: datetime, granularity: Granularity = Granularity.BUCKET
     ) -> Sequence[tuple[Scope, Mapping[datetime, BucketCounts]]]:
-        """Return the buckets of each scope that has any in [start, end)."""
+        """Return the buckets, hours or days of each scope that has any that begin in [start, end)."""
 
         async def read(stores: Stores) -> list[tuple[Scope, Mapping[datetime, BucketCounts]]]:
             found = [
-                (scope, await stores.windows.buckets(scope, start, end))
-                for scope in await stores.windows.scopes()
+                (scope, await stores.windows.slices(scope, start, end, granularity))
+                for scope in await stores.windows.scopes(granularity)
             ]
-            return [(scope, buckets) for scope, buckets in found if buckets]
+            return [(scope, slices) for scope, slices in found if slices]
 
         return self._ask(read)
 
@@ -92,6 +92,14 @@ class Looks(Views):
     def pin(self, pinned: Pinned) -> None:
         """Make this the baseline of its scope."""
         self._ask(lambda stores: stores.baselines.pin(pinned))
+
+    def others(self, scope: Scope, start: datetime, end: datetime) -> Mapping[str, int]:
+        """Count the values that became `*other`, by key."""
+        return self._ask(lambda stores: stores.windows.others(scope, start, end))
+
+    def late(self, start: datetime, end: datetime) -> int:
+        """Count the judgments that came too late on the days of an interval."""
+        return self._ask(lambda stores: stores.windows.late(start, end))
 
     def calibration(self, judge_version: str, rubric_version: str) -> Calibration | None:
         """Return what is kept of a judge's agreement with people."""

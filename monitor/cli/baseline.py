@@ -3,7 +3,7 @@
 import asyncio
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, NoReturn
 
@@ -158,12 +158,14 @@ def baseline_lines(looks: Looks, policy: Policy, judge_version: str) -> tuple[st
     )
 
 
-def unpinned_lines(looks: Looks, scopes: Sequence[Scope]) -> tuple[str, ...]:
-    """Return a line for each scope of conversations that has no baseline."""
+def unpinned_lines(looks: Looks, scopes: Iterable[Scope], judge_version: str | None) -> tuple[str, ...]:
+    """Return a line for each scope of a judge's conversations that has no baseline."""
     return tuple(
         missing_line(scope)
         for scope in scopes
-        if scope.target is TargetKind.CONVERSATION and looks.baseline(scope.id) is None
+        if scope.target is TargetKind.CONVERSATION
+        and judge_version in {None, scope.judge_version}
+        and looks.baseline(scope.id) is None
     )
 
 

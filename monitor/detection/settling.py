@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 from monitor.conversations.conversation import Attributes
 from monitor.judging.judgment import JudgeFailure, JudgeRequest, Judgment, Target
 from monitor.judging.rubric import TargetKind
-from monitor.windows.bucket import CRITICAL, OVERALL, BucketCounts, Scope, bucket_start, name_of
+from monitor.windows.bucket import CRITICAL, OTHER, OVERALL, BucketCounts, Scope, bucket_start, name_of
 from monitor.windows.policy import WindowPolicy
 
 
@@ -97,11 +97,17 @@ def unsettled_from(
         }
         if not open_by_stratum:
             continue
-        have = dict.fromkeys(open_by_stratum, 0)
+        have: dict[str, int] = {}
         for cell, count in buckets.get(begin, {}).items():
-            if cell.dimension == CRITICAL and cell.segment == OVERALL and cell.stratum in have:
-                have[cell.stratum] += count
-        if any(have[one] < share * (have[one] + count) for one, count in open_by_stratum.items()):
+            if cell.dimension == CRITICAL and cell.segment == OVERALL:
+                # Beyond the strata that a day tells apart, all are one.
+                name = OTHER if cell.stratum.startswith(OTHER) else cell.stratum
+                have[name] = have.get(name, 0) + count
+        lacking: dict[str, int] = {}
+        for stratum, count in open_by_stratum.items():
+            name = stratum if stratum in have else OTHER
+            lacking[name] = lacking.get(name, 0) + count
+        if any(have.get(name, 0) < share * (have.get(name, 0) + count) for name, count in lacking.items()):
             return begin
     return end
 
