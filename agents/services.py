@@ -9,6 +9,8 @@ from agents.endpoints import QUEUE_SECONDS, Endpoints, allowance_of
 from monitor.adapters.redis_alerts import RedisAlerts
 from monitor.adapters.redis_anchors import RedisAnchors
 from monitor.adapters.redis_answers import RedisAnswers
+from monitor.adapters.redis_awaited import RedisAwaited
+from monitor.adapters.redis_baselines import RedisBaselines
 from monitor.adapters.redis_budget import RedisPurse
 from monitor.adapters.redis_calibrations import RedisCalibrations
 from monitor.adapters.redis_census import RedisCensus
@@ -55,6 +57,8 @@ class Stores:
     answers: RedisAnswers
     anchors: RedisAnchors
     calibrations: RedisCalibrations
+    baselines: RedisBaselines
+    awaited: RedisAwaited
     health: RedisHealth
     configurations: RedisConfigurations
     clock: RedisClock
@@ -124,6 +128,8 @@ def build_stores(settings: Settings, policy: Policy, *, account: str = "") -> St
         answers=RedisAnswers(client, keys, keep_days=policy.monitor.conversations.keep_records_days),
         anchors=RedisAnchors(client, keys),
         calibrations=RedisCalibrations(client, keys),
+        baselines=RedisBaselines(client, keys),
+        awaited=RedisAwaited(client, keys),
         health=RedisHealth(client, keys),
         configurations=RedisConfigurations(client, keys),
         clock=RedisClock(client, keys, partitions=policy.monitor.topics.partitions),

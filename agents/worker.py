@@ -89,6 +89,9 @@ def build_stage(
             changes=services.stores.changes, agreement=Calibrated(services.stores.calibrations)
         ),
         health=services.stores.health,
+        baselines=services.stores.baselines,
+        awaited=services.stores.awaited,
+        census=services.stores.census,
         anchors=anchors.live_anchors(services),
         configurations=services.stores.configurations,
     )

@@ -20,12 +20,15 @@ from monitor.alerting.alert import Transition
 from monitor.alerting.delivery import Attempt
 from monitor.alerting.gathering import Background
 from monitor.alerting.group_store import GroupStore
-from monitor.alerting.judges import LiveAnchors
+from monitor.alerting.judges import AnchorShifts, LiveAnchors
 from monitor.alerting.receiver import Receiver
+from monitor.alerting.regressions import Detection
 from monitor.alerting.store import AlertStore
 from monitor.clock import ClockStore
 from monitor.conversations.store import ConversationStore
+from monitor.detection.pinning import BaselineStore
 from monitor.detection.registry import ConfigurationStore
+from monitor.detection.settling import AwaitedStore
 from monitor.hops.aggregate import Aggregate
 from monitor.hops.assemble import Assemble
 from monitor.hops.changes import RecordChanges
@@ -41,6 +44,7 @@ from monitor.judging.judgment import Record
 from monitor.policy import Policy
 from monitor.publishing import Publisher
 from monitor.review.item import ReviewQueue
+from monitor.sampling.census import CensusStore
 from monitor.windows.store import WindowStore
 
 
@@ -60,6 +64,12 @@ class Ports:
     now: Now
     background: Background = field(default_factory=Background)
     health: HealthStore | None = None
+    baselines: BaselineStore | None = None
+    """What is normal; without it no sustained change is found."""
+    awaited: AwaitedStore | None = None
+    """What the judge was asked and has not answered; without it a bucket counts as soon as it has settled."""
+    census: CensusStore | None = None
+    """Exact counts over all traffic; without it no share of escalations and the like is watched."""
     anchors: LiveAnchors | None = None
     """The anchors of the judge whose series speak; None where none are judged."""
     configurations: ConfigurationStore | None = None
@@ -84,6 +94,8 @@ class Pipeline:
             phone_region=policy.monitor.intake.phone_region,
             prefix=prefix,
             now=ports.now,
+            awaited=ports.awaited,
+            windows=policy.monitor.windows,
         )
         self._judge = JudgeHop(
             executor=ports.executor,
@@ -105,6 +117,8 @@ class Pipeline:
             now=ports.now,
             background=ports.background,
             health=ports.health,
+            awaited=ports.awaited,
+            window_policy=policy.monitor.windows,
             configurations=ports.configurations,
         )
         self._evaluate = Evaluate(
@@ -120,6 +134,7 @@ class Pipeline:
             background=ports.background,
             health=ports.health,
             health_policy=policy.monitor.judge.health,
+            detection=_detection(ports, policy),
             anchors=ports.anchors,
             configurations=ports.configurations,
         )
@@ -167,3 +182,17 @@ class Pipeline:
     async def notify(self) -> tuple[Attempt, ...]:
         """Put transitions on the alerts topic, decide which groups are told, and tell the receivers."""
         return await self._notify()
+
+
+def _detection(ports: Ports, policy: Policy) -> Detection | None:
+    if ports.baselines is None:
+        return None
+    return Detection(
+        ports.baselines,
+        policy.monitor.detection,
+        policy.monitor.windows,
+        awaited=ports.awaited,
+        shifts=AnchorShifts(ports.anchors.store, ports.anchors.policy) if ports.anchors else None,
+        census=ports.census,
+        census_strata=policy.sampling.strata,
+    )

@@ -13,7 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from monitor.alerting.routing import RoutingPolicy
 from monitor.clock import ClockKind, ClockPolicy
 from monitor.conversations.policy import ConversationPolicy
+from monitor.detection.census import CENSUS
 from monitor.detection.gates import GatePolicy
+from monitor.detection.policy import DetectionPolicy
 from monitor.intake.intents import IntentPolicy
 from monitor.judging.policy import JudgePolicy, Scoring
 from monitor.judging.references import ReferencesPolicy
@@ -59,6 +61,7 @@ class MonitorPolicy(_Section):
     conversations: ConversationPolicy = ConversationPolicy()
     clock: ClockPolicy = ClockPolicy()
     windows: WindowPolicy = WindowPolicy()
+    detection: DetectionPolicy = DetectionPolicy()
     judge: JudgePolicy = JudgePolicy()
     references: ReferencesPolicy = ReferencesPolicy()
     topics: TopicPolicy = TopicPolicy()
@@ -220,6 +223,9 @@ def _check_together(policy: Policy) -> None:
                 f"gates.yaml: segments: {segment} has no series; add it to windows.segments in monitor.yaml"
             )
     _check_slo(policy)
+    unfit = policy.monitor.detection.unfit(policy.monitor.windows)
+    if unfit is not None:
+        raise ConfigError(f"monitor.yaml: detection.{unfit}")
     _check_judge(policy.monitor.judge, set(policy.rubric.names))
     _check_shadow(policy.monitor.judge)
     _check_limits(policy.monitor)
@@ -242,6 +248,10 @@ def _check_dimensions(policy: Policy) -> None:
     if CRITICAL in known:
         raise ConfigError(
             f"rubric.yaml: dimensions: no dimension may be called {CRITICAL}; it is the series of critical failures"
+        )
+    for name in known.intersection(CENSUS):
+        raise ConfigError(
+            f"rubric.yaml: dimensions: no dimension may be called {name}; it is a share that the census counts"
         )
     for name in policy.gates.critical.page_at_or_below:
         if name not in known:

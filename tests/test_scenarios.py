@@ -1,7 +1,7 @@
 """Judgments in, alerts out, as stories: each file of tests/scenarios is played on the twins."""
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,9 @@ from monitor.detection.gates import GatePolicy
 from monitor.judging.judgment import JudgeFailure, Judgment
 from monitor.policy import load_policy
 from monitor.windows.policy import WindowPolicy
+from tests.drawn import GOOD, Drawn
 from tests.judgments import HOUR, NOON, a_failure, a_judgment
+from tests.sustained import play_sustained
 
 HERE = Path(__file__).parent
 SCENARIOS = sorted((HERE / "scenarios").glob("*.yaml"))
@@ -27,8 +29,11 @@ QUARTER = HOUR / 4
 
 def policy_of(story: dict[str, Any]) -> GatePolicy:
     shipped = yaml.safe_load((HERE.parent / "config" / "gates.yaml").read_text(encoding="utf-8"))
-    # Bad scores in a story are about its gate; criticals have stories of their own.
-    return GatePolicy.model_validate(shipped | story.get("policy", {}))
+    # Bad scores in a story are about its gate; criticals and falls below a baseline have stories of their own.
+    mild = {"gates": {name: {"mean_min": 3.0} for name in GOOD}, "critical_rate": None}
+    return GatePolicy.model_validate(
+        shipped | (mild if "baseline" in story else {}) | story.get("policy", {})
+    )
 
 
 def records(story: dict[str, Any]) -> Iterator[tuple[timedelta, Judgment | JudgeFailure]]:
@@ -80,11 +85,22 @@ def story_of(path: Path) -> dict[str, Any]:
     return story
 
 
+def check_change(alert: Alert, want: dict[str, Any], start: datetime) -> None:
+    """Hold what an alert says of a sustained change against what the story did."""
+    known = alert.finding.sustained
+    assert known is not None
+    assert abs((known.onset - start) / HOUR - want["onset"]) <= want.get("onset_within", 0.25), known.onset
+    assert want["fall"][0] <= -known.effect <= want["fall"][1], known.effect
+    assert known.raw == pytest.approx(sum(part.within + part.mix for part in known.parts))
+    if "seen_in" in want:
+        assert want["seen_in"] in known.explained_by
+
+
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
 async def test_scenario(path: Path) -> None:
     """Exactly the expected alerts come, within their hours: anything else is a false alarm or a missed one."""
     story = story_of(path)
-    told = await play(story)
+    told = await (play_sustained(story, policy_of(story)) if "baseline" in story else play(story))
     wanted = {
         (want.get("kind", "gate"), want["dimension"], want.get("segment", "")): want
         for want in story["alerts"]
@@ -105,6 +121,8 @@ async def test_scenario(path: Path) -> None:
             assert len(alert.evidence.cases) == want["cases"]
         if "changed" in want:
             assert [c.segment for c in alert.evidence.new_configurations] == [want["changed"]]
+        if "onset" in want:
+            check_change(alert, want, Drawn(story).start)
         if "total" in want:
             assert alert.total == want["total"]
         if want.get("resolves") == "never":
@@ -118,4 +136,4 @@ def test_one_scenario_in_three_says_what_must_not_fire() -> None:
     """A detector that always fires would pass all the others."""
     silent = [path for path in SCENARIOS if story_of(path)["alerts"] == []]
 
-    assert len(silent) * 3 >= len(SCENARIOS) >= 8
+    assert len(silent) * 3 >= len(SCENARIOS) >= 24

@@ -7,9 +7,12 @@ from typing import Any
 
 from monitor.adapters.memory import MemoryAnswers, MemoryClock, MemoryPublisher, MemoryReview
 from monitor.adapters.memory_alerts import MemoryAlertStore, MemoryReceiver
+from monitor.adapters.memory_awaited import MemoryAwaited
+from monitor.adapters.memory_baselines import MemoryBaselines
 from monitor.adapters.memory_changes import MemoryChanges
 from monitor.adapters.memory_conversations import MemoryConversations
 from monitor.adapters.memory_groups import MemoryGroupStore
+from monitor.adapters.memory_sampling import MemoryCensus, MemorySampling
 from monitor.adapters.memory_windows import MemoryWindowStore
 from monitor.adapters.redis_functions import StoreUnavailable
 from monitor.alerting.gathering import Background
@@ -102,6 +105,9 @@ class World:
         self.alerts = alerts or MemoryAlertStore()
         self.groups = MemoryGroupStore()
         self.changes = MemoryChanges()
+        self.baselines = MemoryBaselines()
+        self.awaited = MemoryAwaited()
+        self.census = MemoryCensus(MemorySampling(remember_hours=26))
         self.review = MemoryReview()
         self.clock = MemoryClock()
         self.answers = MemoryAnswers()
@@ -125,6 +131,9 @@ class World:
             receivers={"console": self.console},
             now=lambda: self.now,
             background=Background(changes=wrapped(self.changes)),
+            baselines=wrapped(self.baselines),
+            awaited=wrapped(self.awaited),
+            census=wrapped(self.census),
         )
         self.sender = wrapped(self.published)
         self.pipeline = Pipeline(self.ports, self.policy, self.sender)

@@ -9,10 +9,10 @@ from typing import Any
 
 from monitor.adapters.http_delivery import HttpDelivery
 from monitor.alerting.links import Links
-from monitor.alerting.message import stamp
 from monitor.alerting.notification import GroupAlert, GroupNotification, Status
 from monitor.alerting.receiver import Delivered, Delivery, Pace, Undelivered
 from monitor.alerting.webhook import annotations
+from monitor.alerting.wording import stamp
 
 ALIVE_FOR = 4
 """Refreshes that an alert outlives, as with Prometheus: three may fail before Alertmanager believes it over."""

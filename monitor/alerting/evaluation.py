@@ -1,7 +1,6 @@
 """Windows and alerts in, committed transitions out. Ports only; doing it twice changes nothing."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from monitor.alerting.alert import OPEN, Alert, AlertState, Transition
@@ -9,16 +8,16 @@ from monitor.alerting.budgets import slo_findings
 from monitor.alerting.criticals import quiet_down, record_critical
 from monitor.alerting.gathering import Background, with_critical_evidence, with_gate_evidence
 from monitor.alerting.life import advance
+from monitor.alerting.observing import Observed, observe
+from monitor.alerting.regressions import Detection
 from monitor.alerting.store import AlertStore
 from monitor.detection.critical import critical_findings
 from monitor.detection.finding import Finding, FindingKind, Outcome
 from monitor.detection.gates import GatePolicy, evaluate_gates
 from monitor.detection.judge_health import failures_depend
 from monitor.judging.judgment import JudgeFailure, Judgment
-from monitor.judging.rubric import TargetKind
-from monitor.windows.bucket import CRITICAL, OVERALL, Scope
+from monitor.windows.bucket import CRITICAL, OVERALL
 from monitor.windows.store import WindowStore
-from monitor.windows.window import Window, WindowStats, all_stats, window
 
 ATTEMPTS = 5
 """Tries to win a compare-and-set against another writer before the hop is asked to come again."""
@@ -26,15 +25,6 @@ ATTEMPTS = 5
 
 class Contended(Exception):  # noqa: N818 - it states a condition
     """Others kept writing the same alert; what was asked may be asked again."""
-
-
-@dataclass(frozen=True)
-class Observed:
-    """One assistant's window, in the one scope that speaks for it."""
-
-    scope: Scope
-    window: Window
-    stats: Mapping[tuple[str, str], WindowStats]
 
 
 async def evaluate(
@@ -45,19 +35,34 @@ async def evaluate(
     now: datetime,
     judge_versions: Collection[str] | None = None,
     background: Background = Background(),
+    detection: Detection | None = None,
 ) -> tuple[Transition, ...]:
-    """Judge every window that ends now and write what changes.
+    """Judge every window that ends now, and every series that has a baseline, and write what changes.
 
-    `now` is a bucket's boundary. `judge_versions` are those whose series speak (the first LLM stage);
-    without it the scope with the most units speaks for its assistant.
+    `now` is a bucket's boundary; for `judge_versions` see `observe`.
     """
     opened = {alert.fingerprint: alert for alert in await alerts.all(OPEN)}
     policy = policy.with_exceptions(await alerts.exceptions())
     transitions: list[Transition] = []
-    for observed in await _observe(windows, policy, now, judge_versions):
+    assistants = await observe(windows, policy, now, judge_versions)
+    for observed in assistants:
         transitions += await _evaluate_one(
             windows, alerts, policy, observed, background=background, opened=opened, now=now
         )
+    if detection is not None:
+        # Gates first: what they page for is not paged for a second time.
+        opened |= {one.alert.fingerprint: one.alert for one in transitions}
+        for observed in assistants:
+            transitions += await detection.evaluate(
+                windows,
+                alerts,
+                policy,
+                observed,
+                background=background,
+                open_alerts=opened,
+                now=now,
+                share_of_budget=1 / len(assistants),
+            )
     return tuple(transitions)
 
 
@@ -99,24 +104,6 @@ async def record_criticals(
     return tuple(transitions)
 
 
-async def _observe(
-    windows: WindowStore, policy: GatePolicy, now: datetime, judge_versions: Collection[str] | None
-) -> Iterable[Observed]:
-    start = now - policy.window
-    best: dict[tuple[tuple[str, str], ...], tuple[int, str, Scope, Window]] = {}
-    for scope in await windows.scopes():
-        if scope.target is not TargetKind.CONVERSATION or scope.environment not in policy.environments:
-            continue
-        if judge_versions is not None and scope.judge_version not in judge_versions:
-            continue
-        seen = await _window(windows, scope, start, now)
-        candidate = (seen.units, scope.id, scope, seen)
-        key = tuple(sorted(_identity(scope).items()))
-        if key not in best or candidate[:2] > best[key][:2]:
-            best[key] = candidate
-    return [Observed(scope, seen, all_stats(seen.counts)) for _, _, scope, seen in best.values()]
-
-
 async def _evaluate_one(
     windows: WindowStore,
     alerts: AlertStore,
@@ -127,7 +114,7 @@ async def _evaluate_one(
     opened: dict[str, Alert],
     now: datetime,
 ) -> list[Transition]:
-    mine = [alert for alert in opened.values() if _belongs(alert, observed)]
+    mine = [alert for alert in opened.values() if observed.owns(alert)]
     asked = {(a.labels["dimension"], a.labels["segment"]) for a in mine if a.kind is FindingKind.GATE}
     committed = []
     explained: set[str] = set()
@@ -165,11 +152,6 @@ async def _evaluate_one(
     return committed
 
 
-def _belongs(alert: Alert, observed: Observed) -> bool:
-    identity = _identity(observed.scope)
-    return all(alert.labels.get(key) == identity.get(key) for key in ("assistant", "environment", "variant"))
-
-
 def _is_explained(finding: Finding, alert: Alert | None, explained: set[str]) -> bool:
     """Tell whether a failing segment is part of an overall alert that fires: evidence, not an alert."""
     if finding.outcome is not Outcome.FAIL or finding.labels["segment"] == OVERALL:
@@ -178,18 +160,9 @@ def _is_explained(finding: Finding, alert: Alert | None, explained: set[str]) ->
     return finding.labels["dimension"] in explained and not fires
 
 
-async def _window(windows: WindowStore, scope: Scope, start: datetime, end: datetime) -> Window:
-    return window(await windows.buckets(scope, start, end), start, end)
-
-
 def _judged(observed: Observed, alert: Alert) -> int:
     """Return the units judged where a critical alert lives: its intent, if that has a series, or all."""
     intent = observed.stats.get((CRITICAL, f"intent={alert.labels['intent']}"))
     overall = observed.stats.get((CRITICAL, OVERALL))
     series = intent or overall
     return series.judged if series else 0
-
-
-def _identity(scope: Scope) -> dict[str, str]:
-    labels = {"assistant": scope.assistant, "environment": str(scope.environment)}
-    return labels | ({"variant": scope.variant} if scope.variant else {})

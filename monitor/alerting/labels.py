@@ -16,6 +16,9 @@ ALERTNAMES: Mapping[str, str] = {
     "gate": "ConversationQualityGate",
     "critical": "ConversationCriticalFailure",
     "slo": "ConversationQualityBudget",
+    "regression": "ConversationQualityRegression",
+    "signal": "ConversationSignalRate",
+    "critical_rate": "ConversationCriticalRate",
     "delivery": "ConversationMonitorDelivery",
     "watchdog": "ConversationMonitorWatchdog",
 }

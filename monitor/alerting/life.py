@@ -32,14 +32,64 @@ def is_flapping(alert: Alert, *, now: datetime, persistence: Persistence) -> boo
     return len(recent) >= persistence.flapping_count
 
 
+def opened(alert: Alert | None, finding: Finding, now: datetime, *, since: datetime | None = None) -> Alert:
+    """Return an alert at the beginning of an episode, with the version before its first change."""
+    return Alert(
+        fingerprint=finding.fingerprint,
+        state=AlertState.PENDING,
+        version=alert.version if alert else 0,
+        severity=finding.severity,
+        finding=finding,
+        since=since or now,
+        failed_at=now,
+        firings=alert.firings if alert else (),
+        notes=alert.notes if alert else (),
+        decisions=alert.decisions if alert else (),
+    )
+
+
+def fired(alert: Alert, finding: Finding, now: datetime) -> Transition:
+    """Return the transition that tells people of an alert."""
+    return changed(
+        alert,
+        now,
+        finding.reason,
+        notify=True,
+        state=AlertState.FIRING,
+        finding=finding,
+        severity=finding.severity,
+        failed_at=now,
+        fired_at=now,
+        resolved_at=None,
+        clear_since=None,
+        firings=(*alert.firings, now)[-FIRINGS_MAX:],
+    )
+
+
+def ended(alert: Alert, finding: Finding, now: datetime, reason: str) -> Transition:
+    """Return the transition that ends an alert."""
+    # Whoever was never told of it need not hear that it is over.
+    told = alert.state is AlertState.FIRING
+    return changed(
+        alert,
+        now,
+        reason,
+        notify=told,
+        state=AlertState.RESOLVED,
+        finding=finding,
+        resolved_at=now,
+        clear_since=None,
+    )
+
+
 def _failing(
     alert: Alert | None, finding: Finding, now: datetime, persistence: Persistence
 ) -> Transition | None:
     if alert is None or alert.state is AlertState.RESOLVED:
-        opened = _opened(alert, finding, now)
+        begun = opened(alert, finding, now)
         if not persistence.hold:
-            return _fired(opened, finding, now)
-        return changed(opened, now, finding.reason, notify=False)
+            return fired(begun, finding, now)
+        return changed(begun, now, finding.reason, notify=False)
     if alert.state is AlertState.PENDING:
         return _still_pending(alert, finding, now, persistence)
     if alert.clear_since is None:
@@ -54,7 +104,7 @@ def _still_pending(
         # Nothing was seen for longer than it must hold: that is no sustained failure.
         return changed(alert, now, "fails anew", notify=False, since=now, failed_at=now, finding=finding)
     if now - alert.since >= persistence.hold:
-        return _fired(alert, finding, now)
+        return fired(alert, finding, now)
     if now == alert.failed_at:
         return None
     return changed(alert, now, "still fails", notify=False, failed_at=now)
@@ -66,13 +116,13 @@ def _passing(
     if alert is None or alert.state is AlertState.RESOLVED:
         return None
     if alert.state is AlertState.PENDING:
-        return _ended(alert, finding, now, "it passed before it fired")
+        return ended(alert, finding, now, "it passed before it fired")
     if not finding.clear:
         return _unclear(alert, finding, now)
     clear_since = alert.clear_since or now
     needed = persistence.clearance(flapping=is_flapping(alert, now=now, persistence=persistence))
     if now - clear_since >= needed:
-        return _ended(alert, finding, now, finding.reason)
+        return ended(alert, finding, now, finding.reason)
     if alert.clear_since is not None:
         return None
     return changed(alert, now, "begins to clear", notify=False, clear_since=now)
@@ -94,52 +144,4 @@ def _unclear(alert: Alert, finding: Finding, now: datetime) -> Transition | None
 def _excepted(alert: Alert | None, finding: Finding, now: datetime) -> Transition | None:
     if alert is None or alert.state is AlertState.RESOLVED:
         return None
-    return _ended(alert, finding, now, finding.reason)
-
-
-def _opened(alert: Alert | None, finding: Finding, now: datetime) -> Alert:
-    """Return an alert at the beginning of an episode, with the version before its first change."""
-    return Alert(
-        fingerprint=finding.fingerprint,
-        state=AlertState.PENDING,
-        version=alert.version if alert else 0,
-        severity=finding.severity,
-        finding=finding,
-        since=now,
-        failed_at=now,
-        firings=alert.firings if alert else (),
-        notes=alert.notes if alert else (),
-        decisions=alert.decisions if alert else (),
-    )
-
-
-def _fired(alert: Alert, finding: Finding, now: datetime) -> Transition:
-    return changed(
-        alert,
-        now,
-        finding.reason,
-        notify=True,
-        state=AlertState.FIRING,
-        finding=finding,
-        severity=finding.severity,
-        failed_at=now,
-        fired_at=now,
-        resolved_at=None,
-        clear_since=None,
-        firings=(*alert.firings, now)[-FIRINGS_MAX:],
-    )
-
-
-def _ended(alert: Alert, finding: Finding, now: datetime, reason: str) -> Transition:
-    # Whoever was never told of it need not hear that it is over.
-    told = alert.state is AlertState.FIRING
-    return changed(
-        alert,
-        now,
-        reason,
-        notify=told,
-        state=AlertState.RESOLVED,
-        finding=finding,
-        resolved_at=now,
-        clear_since=None,
-    )
+    return ended(alert, finding, now, finding.reason)

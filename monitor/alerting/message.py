@@ -12,6 +12,8 @@ from monitor.alerting.labels import alertname
 from monitor.alerting.links import Links
 from monitor.alerting.naming import plain, runbook, title
 from monitor.alerting.notification import GroupNotification, Status
+from monitor.alerting.sustained_lines import part_lines, sustained_lines
+from monitor.alerting.wording import duration, stamp
 from monitor.conversations.conversation import UNKNOWN
 from monitor.detection.finding import Figure, FindingKind, Severity
 from monitor.windows.bucket import CRITICAL, readable
@@ -148,7 +150,7 @@ def told(
         changed=tuple(plain(line) for line in _changed(alert)),
         amount=tuple(plain(line) for line in _amount(alert)),
         plot=_plot(alert, evidence),
-        where=tuple(plain(_where(change)) for change in evidence.changes) if evidence else (),
+        where=tuple(plain(line) for line in _wheres(alert)),
         cases=tuple(_case(case, links) for case in cases[:cases_max]),
         agreement=plain(evidence.agreement.statement) if evidence and evidence.agreement else None,
         runbook=links.runbook(runbook(alert)),
@@ -156,19 +158,6 @@ def told(
         fingerprint=alert.fingerprint,
         cases_left=0 if cases_max is None else max(0, len(cases) - cases_max),
     )
-
-
-def stamp(moment: datetime) -> str:
-    """Return a time as it stands in messages: to the second, in UTC, with its zone."""
-    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
-
-
-def duration(span: timedelta) -> str:
-    """Return a stretch of time in words."""
-    minutes = round(abs(span).total_seconds() / 60)
-    hours, minutes = divmod(minutes, 60)
-    parts = [f"{hours} h"] * bool(hours) + [f"{minutes} min"] * bool(minutes or not hours)
-    return " ".join(parts)
 
 
 def _title(notification: GroupNotification, alerts: tuple[ToldAlert, ...], worst: Severity) -> str:
@@ -244,6 +233,8 @@ def _amount(alert: Alert) -> Iterator[str]:
         case FindingKind.GATE | FindingKind.SLO | FindingKind.JUDGE | FindingKind.CONFIGURATION:
             figures = alert.evidence.figures if alert.evidence else alert.finding.figures
             yield from (_figure(figure) for figure in figures if figure.limit is not None)
+        case FindingKind.REGRESSION | FindingKind.CRITICAL_RATE | FindingKind.SIGNAL:
+            yield from sustained_lines(alert)
         case FindingKind.DELIVERY | FindingKind.WATCHDOG:
             return
         case _:
@@ -268,6 +259,12 @@ def _plot(alert: Alert, evidence: Evidence | None) -> Plot | None:
     limit = next((figure.limit for figure in evidence.figures if figure.name == name), None)
     step = evidence.course[1].at - evidence.course[0].at
     return Plot(_FIGURE[name], evidence.course, step, alert.since, limit)
+
+
+def _wheres(alert: Alert) -> Iterator[str]:
+    yield from part_lines(alert)
+    if alert.evidence:
+        yield from map(_where, alert.evidence.changes)
 
 
 def _where(change: Change) -> str:

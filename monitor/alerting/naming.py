@@ -1,17 +1,34 @@
 """An alert in, its name, its title and its runbook out: none of them changes while it lives."""
 
 import re
+from collections.abc import Mapping
 from typing import get_args
 
 from monitor.alerting.alert import Alert
 from monitor.detection.configurations import Check
 from monitor.detection.finding import FindingKind
 from monitor.detection.judge_drift import CHECK
+from monitor.sampling.census import Signal
 from monitor.windows.bucket import CRITICAL, OVERALL, readable
 from monitor.windows.policy import ConfigurationKey
 
 # Control characters would steer a terminal, and direction marks would make a text read as another one.
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]+")
+
+SIGNALS: Mapping[str, str] = {
+    Signal.ESCALATED: "escalations",
+    Signal.THUMB_DOWN: "thumbs down",
+    Signal.FALLBACK: "fallbacks",
+    Signal.REFUSED: "refusals",
+    Signal.LONG: "long answers",
+}
+_SAID = {
+    FindingKind.GATE: "{} misses its gate",
+    FindingKind.SLO: "{} burns its budget of failures",
+    FindingKind.REGRESSION: "{} fell below its baseline",
+    FindingKind.SIGNAL: "{} became more frequent than in their baseline",
+    FindingKind.CRITICAL_RATE: "{} failures rose above their baseline",
+}
 
 
 def plain(text: str) -> str:
@@ -45,12 +62,11 @@ def title(alert: Alert) -> str:
         return f"{where} {_served(labels)}"
     segment = labels["segment"]
     part = "" if segment == OVERALL else f", {readable(segment)}"
-    if alert.kind is FindingKind.SLO:
-        said = f"{labels['dimension']} burns its budget of failures for"
-    elif labels["dimension"] == CRITICAL:
+    dimension = labels["dimension"]
+    if alert.kind is FindingKind.GATE and dimension == CRITICAL:
         said = "Too many critical failures of"
     else:
-        said = f"{labels['dimension']} misses its gate for"
+        said = f"{_SAID[alert.kind].format(SIGNALS.get(dimension, dimension))} for"
     return f"{said} {where}{part}"
 
 

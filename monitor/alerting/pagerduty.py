@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from monitor.alerting.links import Links
-from monitor.alerting.message import message_of, stamp
+from monitor.alerting.message import message_of
 from monitor.alerting.notification import GroupNotification, Status
 from monitor.alerting.render_json import as_json
 from monitor.alerting.render_text import as_text
+from monitor.alerting.wording import stamp
 from monitor.detection.finding import Severity
 
 SUMMARY_MAX = 1024

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from html import escape
 
-from monitor.alerting.message import Plot, duration, stamp
+from monitor.alerting.message import Plot
+from monitor.alerting.wording import duration, stamp
 
 BARS = "▁▂▃▄▅▆▇█"
 NOTHING = "·"

@@ -3,10 +3,11 @@
 from typing import Any
 
 from monitor.alerting.links import Links
-from monitor.alerting.message import stamp, told
+from monitor.alerting.message import told
 from monitor.alerting.naming import runbook, title
 from monitor.alerting.receiver import Notification
 from monitor.alerting.render_text import alert_lines
+from monitor.alerting.wording import stamp
 
 __all__ = ["as_json", "as_text", "runbook", "title"]
 
@@ -33,6 +34,7 @@ def as_json(notification: Notification) -> dict[str, Any]:
         "since": stamp(alert.since),
         "resolved_at": stamp(alert.resolved_at) if alert.resolved_at else None,
         "cases_total": alert.total,
+        "sustained": alert.finding.sustained.model_dump(mode="json") if alert.finding.sustained else None,
         "evidence": alert.evidence.model_dump(mode="json") if alert.evidence else None,
         "runbook": runbook(alert),
     }

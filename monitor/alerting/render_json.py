@@ -3,9 +3,9 @@
 from typing import Any
 
 from monitor.alerting.labels import alertname
-from monitor.alerting.message import stamp
 from monitor.alerting.naming import runbook, title
 from monitor.alerting.notification import GroupAlert, GroupNotification
+from monitor.alerting.wording import stamp
 
 
 def as_json(notification: GroupNotification) -> dict[str, Any]:
@@ -41,6 +41,7 @@ def alert_json(one: GroupAlert) -> dict[str, Any]:
         "since": stamp(alert.since),
         "resolved_at": stamp(alert.resolved_at) if alert.resolved_at else None,
         "cases_total": alert.total,
+        "sustained": alert.finding.sustained.model_dump(mode="json") if alert.finding.sustained else None,
         "evidence": alert.evidence.model_dump(mode="json") if alert.evidence else None,
         "runbook": runbook(alert),
         "command": f"monitor alerts show {alert.fingerprint}",

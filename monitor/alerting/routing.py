@@ -25,7 +25,7 @@ DEFAULT_INHIBIT_RULES = (
     # While the judge fails, what it says of quality is no news. Its drift is none of that: it is reckoned with.
     InhibitRule(
         source_matchers=(matcher("finding=judge"), matcher(f"check!={DRIFT}")),
-        target_matchers=(matcher('finding=~"gate|slo|regression"'),),
+        target_matchers=(matcher('finding=~"gate|slo|regression|critical_rate"'),),
     ),
     # Who is woken for a fast burn needs no ticket for a slow one.
     InhibitRule(
@@ -35,9 +35,31 @@ DEFAULT_INHIBIT_RULES = (
     ),
     # What all traffic suffers from, each part of it does; but a ticket must not mute a page.
     InhibitRule(
-        source_matchers=(matcher('finding=~"gate|regression"'), matcher(f'segment="{OVERALL}"')),
-        target_matchers=(matcher('finding=~"gate|regression"'), matcher(f'segment!="{OVERALL}"')),
+        source_matchers=(
+            matcher('finding=~"gate|regression|critical_rate"'),
+            matcher(f'segment="{OVERALL}"'),
+        ),
+        target_matchers=(
+            matcher('finding=~"gate|regression|critical_rate"'),
+            matcher(f'segment!="{OVERALL}"'),
+        ),
         equal=("assistant", "environment", "dimension", "variant", "severity"),
+    ),
+    # A fall and the gate that it leads to are one thing: the fall says since when, and the graver one is told.
+    InhibitRule(
+        source_matchers=(matcher('finding=~"regression|critical_rate"'),),
+        target_matchers=(matcher('finding="gate"'),),
+        equal=("assistant", "environment", "dimension", "variant", "severity", "segment"),
+    ),
+    InhibitRule(
+        source_matchers=(matcher('finding=~"regression|critical_rate"'), matcher('severity="page"')),
+        target_matchers=(matcher('finding="gate"'), matcher('severity="ticket"')),
+        equal=("assistant", "environment", "dimension", "variant", "segment"),
+    ),
+    InhibitRule(
+        source_matchers=(matcher('finding=~"gate|slo"'), matcher('severity="page"')),
+        target_matchers=(matcher('finding=~"regression|critical_rate"'), matcher('severity="ticket"')),
+        equal=("assistant", "environment", "dimension", "variant", "segment"),
     ),
 )
 

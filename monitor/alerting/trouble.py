@@ -7,11 +7,11 @@ from datetime import datetime, timedelta
 from monitor.alerting.alert import FIRINGS_MAX, Alert, AlertState, Transition, changed
 from monitor.alerting.delivery import Attempt, Round
 from monitor.alerting.group_store import GroupStore
-from monitor.alerting.message import duration
 from monitor.alerting.naming import title
 from monitor.alerting.notification import WaitingNotification
 from monitor.alerting.receiver import Delivered
 from monitor.alerting.store import AlertStore
+from monitor.alerting.wording import duration
 from monitor.detection.finding import Finding, FindingKind, Outcome, Severity, fingerprint
 
 NAMED_MAX = 5

@@ -8,11 +8,12 @@ from datetime import datetime
 from typing import Any
 
 from monitor.alerting.links import Links
-from monitor.alerting.message import message_of, stamp
+from monitor.alerting.message import message_of
 from monitor.alerting.naming import runbook, title
 from monitor.alerting.notification import GroupAlert, GroupNotification, Status
 from monitor.alerting.render_json import as_json
 from monitor.alerting.render_text import as_text
+from monitor.alerting.wording import stamp
 
 ID_HEADER = "Idempotency-Key"
 SIGNATURE_HEADER = "X-Monitor-Signature"

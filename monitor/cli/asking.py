@@ -24,6 +24,7 @@ from monitor.detection.census import Whose, census_series
 from monitor.detection.exception import GateException
 from monitor.detection.gates import GatePolicy
 from monitor.detection.judge_drift import Anchored
+from monitor.detection.pinning import Pinned
 from monitor.detection.registry import Registered, Served, Tally
 from monitor.intake.event import Environment
 from monitor.judging.anchors import AnchorScore
@@ -75,6 +76,22 @@ class Looks(Views):
             return [(scope, slices) for scope, slices in found if slices]
 
         return self._ask(read)
+
+    def buckets_of(self, scope: Scope, start: datetime, end: datetime) -> Mapping[datetime, BucketCounts]:
+        """Return the buckets of one scope in [start, end)."""
+        return self._ask(lambda stores: stores.windows.buckets(scope, start, end))
+
+    def baselines(self) -> tuple[Pinned, ...]:
+        """Return all baselines that are kept, the current one of each scope first."""
+        return self._ask(lambda stores: stores.baselines.all())
+
+    def baseline(self, scope_id: str) -> Pinned | None:
+        """Return the current baseline of a scope."""
+        return self._ask(lambda stores: stores.baselines.current(scope_id))
+
+    def pin(self, pinned: Pinned) -> None:
+        """Make this the baseline of its scope."""
+        self._ask(lambda stores: stores.baselines.pin(pinned))
 
     def others(self, scope: Scope, start: datetime, end: datetime) -> Mapping[str, int]:
         """Count the values that became `*other`, by key."""

@@ -18,18 +18,19 @@ from monitor.alerting.alert import Alert, AlertState
 from monitor.alerting.receiver import Notification
 from monitor.alerting.render import as_text, title
 from monitor.alerting.shifts import PAGES_MAX, Paging, paging, played
+from monitor.cli.asking import Looks
 from monitor.cli.context import sentences
 from monitor.cli.demo_screen import Look, screen
 from monitor.cli.pages import said
 from monitor.cli.replaying import Replayed, run_on
-from monitor.cli.views import Views
 from monitor.clock import ClockKind
 from monitor.demo.traffic import DAYS, RELEASE, START, release, traffic
 from monitor.detection.finding import FindingKind
+from monitor.detection.pinning import overall_series, pinned_of
 from monitor.funnel import Funnel
 from monitor.judging.judgment import JUDGMENT_RECORD, Judgment
 from monitor.judging.rubric import TargetKind
-from monitor.policy import load_policy
+from monitor.policy import Policy, load_policy
 from monitor.publishing import Outgoing
 from monitor.settings import load_settings
 from monitor.topics import ALERTS, CHANGE_EVENTS, JUDGMENTS
@@ -38,6 +39,12 @@ TRAFFIC_SECONDS = 40.0
 """How long the eight days take; a slower machine takes the time it needs."""
 LOOK_EVERY_SECONDS = 1.0
 WINDOW = timedelta(hours=6)
+PINNED_TO = START + timedelta(days=6)
+"""Where the baseline ends, nine hours before the release."""
+SHOWN = {
+    FindingKind.GATE: "the gate that the release misses, as whoever is on call gets it",
+    FindingKind.REGRESSION: "the same release against what was normal before it: since when, how much, and where",
+}
 _HERE = Path(__file__).resolve().parent.parent / "demo"
 
 
@@ -72,7 +79,7 @@ def demo() -> None:
 
 
 def _run(console: Console, deployment: Deployment) -> int:
-    with closing(Views(deployment.settings, deployment.policy)) as views:
+    with closing(Looks(deployment.settings, deployment.policy)) as views:
         _announce(deployment)
         replayed = _replay(console, deployment, views)
         notifications, units = _from_topics(deployment)
@@ -98,17 +105,41 @@ def _announce(deployment: Deployment) -> None:
     KafkaSender(deployment.settings).send([message])
 
 
-def _replay(console: Console, deployment: Deployment, views: Views) -> Replayed:
+def _pin(views: Looks, policy: Policy) -> bool:
+    """Pin what was normal before the release, as people do who accepted the one before."""
+    minutes = policy.monitor.windows.bucket_minutes
+    for scope in views.scopes():
+        if scope.target is TargetKind.CONVERSATION:
+            series = overall_series(
+                views.buckets_of(scope, START, PINNED_TO), start=START, end=PINNED_TO, bucket_minutes=minutes
+            )
+            views.pin(
+                pinned_of(
+                    scope,
+                    series,
+                    release="release 6",
+                    at=PINNED_TO,
+                    by="the demo",
+                    policy=policy.monitor.detection.baseline,
+                )
+            )
+    return True
+
+
+def _replay(console: Console, deployment: Deployment, views: Looks) -> Replayed:
     speed = timedelta(days=DAYS).total_seconds() / TRAFFIC_SECONDS
     looked_at = 0.0
     said: set[int] = set()
+    pinned = False
     with Live(console=console, auto_refresh=False, transient=False) as live:
 
         def look(count: int, funnel: Funnel | None = None) -> None:
-            nonlocal looked_at
+            nonlocal looked_at, pinned
             if time.monotonic() - looked_at < LOOK_EVERY_SECONDS:
                 return
             evaluated = views.evaluated_through() or START
+            if not pinned and evaluated >= PINNED_TO:
+                pinned = _pin(views, deployment.policy)
             seen = Look(
                 sent=count,
                 evaluated=evaluated,
@@ -152,20 +183,21 @@ def _tell(
     notifications: Sequence[Notification],
     rung: Sequence[Paging],
 ) -> None:
-    detected = [alert.fingerprint for alert in fired if alert.kind is not FindingKind.CRITICAL]
-    first = next(
-        (
-            told
-            for fingerprint in detected
-            for told in notifications
-            if told.alert.fingerprint == fingerprint and told.alert.state is AlertState.FIRING
-        ),
-        None,
-    )
-    if first is not None:
-        console.rule("the alert for the release, as whoever is on call gets it")
-        console.print(as_text(first), markup=False, highlight=False, soft_wrap=True)
-        console.rule("all alerts, in the order of their firing")
+    detected = [alert for alert in fired if alert.kind is not FindingKind.CRITICAL]
+    firsts = {alert.kind: alert.fingerprint for alert in reversed(detected)}
+    for kind, rule in SHOWN.items():
+        first = next(
+            (
+                told
+                for told in notifications
+                if told.alert.fingerprint == firsts.get(kind) and told.alert.state is AlertState.FIRING
+            ),
+            None,
+        )
+        if first is not None:
+            console.rule(rule)
+            console.print(as_text(first), markup=False, highlight=False, soft_wrap=True)
+    console.rule("all alerts, in the order of their firing")
     for alert in fired:
         line = f"{alert.firings[0]:%a %d %b %H:%M}  {alert.severity:6} {title(alert)}"
         console.print(line, markup=False, highlight=False, soft_wrap=True)

@@ -5,6 +5,7 @@ import typer
 from monitor.cli import (
     alert_acts,
     alerts,
+    baseline,
     config,
     configurations,
     dead_letters,
@@ -47,6 +48,7 @@ app.command()(schema)
 alert_acts.attach(alerts.app)
 app.add_typer(judge_app.app, name="judge")
 app.add_typer(alerts.app, name="alerts")
+app.add_typer(baseline.app, name="baseline")
 app.add_typer(routes.app, name="routes")
 app.add_typer(silences.app, name="silence")
 app.add_typer(dead_letters.app, name="dead-letters")

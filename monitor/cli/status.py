@@ -13,6 +13,7 @@ from monitor.alerting.alert import OPEN, Alert
 from monitor.alerting.budgets import Budget
 from monitor.alerting.render import title
 from monitor.cli.asking import JsonOption, Looks, NameOption, broker, latest, looking, moment, printed, screen
+from monitor.cli.baseline import baseline_lines
 from monitor.cli.last_day import LastDay, last_day, lines_of
 from monitor.cli.standing import SignalLine, budget_lines, census_of, census_table
 from monitor.detection.judge_drift import Anchored
@@ -86,6 +87,8 @@ class Status(Value):
     stream_time: Moment | None
     alerts: tuple[OpenAlert, ...]
     notifications_waiting: int
+    baselines: tuple[str, ...] = ()
+    """What is normal, a line for each scope whose series speak; or that nobody pinned it."""
 
 
 def status(name: NameOption = None, as_json: JsonOption = False) -> None:
@@ -128,6 +131,7 @@ def status_of(settings: Settings, policy: Policy, looks: Looks) -> Status:
         stream_time=looks.newest(),
         alerts=tuple(_line(alert) for alert in opened),
         notifications_waiting=looks.waiting_notifications(),
+        baselines=baseline_lines(looks, policy, judge.version) if judge else (),
     )
 
 
@@ -201,7 +205,7 @@ def show(found: Status, console: Console) -> None:
     for line in budget_lines(found.budgets):
         console.print(f"Budget: {line}", soft_wrap=True, markup=False)
     console.print(f"Windows: {found.series} series, evaluated through {moment(found.evaluated_through)}")
-    for line in lines_of(found.last_day):
+    for line in (*(f"Baseline: {one}" for one in found.baselines), *lines_of(found.last_day)):
         console.print(line, soft_wrap=True, markup=False, highlight=False)
     if found.stream_time:
         console.print(f"Stream time: {moment(found.stream_time)}")

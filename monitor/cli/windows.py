@@ -8,6 +8,7 @@ import typer
 
 from monitor.alerting.plot import NOTHING
 from monitor.cli.asking import JsonOption, NameOption, looking, moment, printed, screen
+from monitor.cli.baseline import unpinned_lines
 from monitor.cli.status import first_judge
 from monitor.cli.windows_read import granularity_of, newest_end, slot_length
 from monitor.cli.windows_shown import Shown, as_values, headline_table, other_line, rows_of, table_of
@@ -61,6 +62,7 @@ def windows(
             late=looks.late(start, end),
             headlines=headlines(counts, first_judge=first_judge(settings, policy), segment=segment),
         )
+        unpinned = unpinned_lines(looks, counts, first_judge(settings, policy))
     if as_json:
         printed(json.dumps(as_values(shown), indent=2))
         return
@@ -79,3 +81,5 @@ def windows(
         )
     for headline in shown.headlines:
         console.print(headline_table(headline))
+    for line in unpinned:
+        console.print(line, soft_wrap=True, highlight=False, markup=False)

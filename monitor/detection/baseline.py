@@ -38,6 +38,10 @@ class BaselinePolicy(BaseModel):
     """Standard deviations of the baseline's own wander that are tolerated."""
     error_factor: Annotated[float, Field(ge=0, le=5)] = 2.0
     """Standard errors of the baseline's own mean that are tolerated."""
+    days_wanted: Annotated[float, Field(ge=0.25, le=60)] = 7.0
+    """Days that a span should hold; fewer are pinned on request only."""
+    units_min: Annotated[int, Field(ge=20)] = 200
+    """Judged conversations without which a span is none."""
 
 
 class StratumBaseline(Value):

@@ -5,6 +5,7 @@ empty products of strata and weight classes. Counts are whole numbers kept as fl
 products that follow.
 """
 
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from monitor.judging.rubric import SCORE_MAX, SCORE_MIN
-from monitor.windows.bucket import CRITICAL, CRITICAL_NO, CRITICAL_YES, BucketCounts
+from monitor.windows.bucket import CRITICAL, CRITICAL_NO, CRITICAL_YES, PAIR, BucketCounts
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.intp]
@@ -65,7 +66,8 @@ class SeriesCounts:
     @property
     def n(self) -> int:
         """Return the units counted."""
-        return int(self.counts.sum())
+        # Rows first: that is the order in which they lie in memory.
+        return int(self.counts.sum(axis=0).sum())
 
     def rows(self, first: int, last: int) -> "SeriesCounts":
         """Return the buckets [first, last) as a series of their own."""
@@ -165,11 +167,15 @@ class CountsCache:
         self._first += moved
         for dense in self._series.values():
             dense.move(moved)
+        # A prompt that served last week is a series that nobody will ask for again.
+        self._series = {key: dense for key, dense in self._series.items() if dense.counts.any()}
 
     def _fill(self, row: int, cells: BucketCounts) -> None:
         for dense in self._series.values():
             dense.counts[row] = 0
         for (dimension, segment, stratum, mark, rate), count in cells.items():
+            if dimension.startswith(PAIR):
+                continue
             dense_or_none = self._series.get((dimension, segment))
             if dense_or_none is None:
                 dense_or_none = _Dense(self._capacity, self._marks(dimension))
@@ -178,12 +184,12 @@ class CountsCache:
 
 
 class _Dense:
-    """The array of one series, with room for columns to come."""
+    """The array of one series. Its columns are sorted, so that sums are the same whatever came first."""
 
     def __init__(self, rows: int, marks: tuple[str, ...]) -> None:
         self.marks = marks
-        self.columns: dict[Column, int] = {}
-        self.counts: Floats = np.zeros((rows, 2, len(marks)))
+        self.columns: list[Column] = []
+        self.counts: Floats = np.zeros((rows, 0, len(marks)))
         self._place = {mark: index for index, mark in enumerate(marks)}
 
     def put(self, row: int, column: Column, mark: str, count: int) -> None:
@@ -191,11 +197,10 @@ class _Dense:
         place = self._place.get(mark)
         if place is None:
             return
-        index = self.columns.get(column)
-        if index is None:
-            index = self.columns[column] = len(self.columns)
-            if index >= self.counts.shape[1]:
-                self.counts = np.concatenate([self.counts, np.zeros_like(self.counts)], axis=1)
+        index = bisect_left(self.columns, column)
+        if index == len(self.columns) or self.columns[index] != column:
+            self.columns.insert(index, column)
+            self.counts = np.insert(self.counts, index, 0.0, axis=1)
         self.counts[row, index, place] = count
 
     def move(self, rows: int) -> None:

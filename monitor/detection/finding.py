@@ -9,6 +9,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from monitor.detection.change import Sustained
 from monitor.intake.event import Moment, Value
 from monitor.windows.bucket import Scope
 from monitor.windows.case import Case
@@ -25,6 +26,12 @@ class FindingKind(StrEnum):
     WATCHDOG = "watchdog"
     """Fires always, to show that everything works; its absence is the alarm."""
     JUDGE = "judge"
+    REGRESSION = "regression"
+    """Quality fell below the pinned baseline and stays there."""
+    CRITICAL_RATE = "critical_rate"
+    """Critical failures became more frequent than in the pinned baseline."""
+    SIGNAL = "signal"
+    """Escalations, thumbs down, fallbacks or refusals did, over all traffic."""
     CONFIGURATION = "configuration"
     """Something answers that nobody evaluated, or another model than was asked for."""
 
@@ -76,6 +83,7 @@ class Finding(Value):
     """Where what was looked at begins: the window's start, or the case's time."""
     figures: tuple[Figure, ...] = ()
     case: Case | None = None
+    sustained: Sustained | None = None
 
     @property
     def fingerprint(self) -> str:

@@ -13,6 +13,7 @@ from monitor.clock import ClockKind, ClockStore
 from monitor.conversations.store import ConversationStore
 from monitor.detection.gates import GatePolicy
 from monitor.detection.registry import ConfigurationStore, sights_of
+from monitor.detection.settling import AwaitedStore, answered_of
 from monitor.hops.inbound import Burial, Inbound, Now, complaint
 from monitor.judging.cascade import speaks
 from monitor.judging.health import HealthStore
@@ -21,6 +22,7 @@ from monitor.judging.shadow import on_trial
 from monitor.publishing import Publisher
 from monitor.review.item import ReviewQueue, items_of
 from monitor.topics import DEAD_LETTERS
+from monitor.windows.policy import WindowPolicy
 from monitor.windows.store import WindowStore
 
 HOP = "aggregate"
@@ -44,9 +46,13 @@ class Aggregate:
         now: Now,
         background: Background | None = None,
         health: HealthStore | None = None,
+        awaited: AwaitedStore | None = None,
+        window_policy: WindowPolicy | None = None,
         configurations: ConfigurationStore | None = None,
     ) -> None:
         """Take the ports."""
+        self._awaited = awaited
+        self._window_policy = window_policy or WindowPolicy()
         self._background = background or Background()
         self._windows = windows
         self._conversations = conversations
@@ -83,6 +89,8 @@ class Aggregate:
         if not records:
             return
         await self._windows.apply(records, now=await self._kept_from(records))
+        if self._awaited is not None:
+            await self._awaited.answer(answered_of(records, self._window_policy))
         # A judge on trial changes nothing of what is served.
         served = [one for one in records if not on_trial(one)]
         # A critical failure is told from the judgment itself: it must not wait for a timer.

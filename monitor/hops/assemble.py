@@ -11,6 +11,7 @@ from monitor.conversations.bounds import bounded
 from monitor.conversations.conversation import Conversation, Turn
 from monitor.conversations.policy import ConversationPolicy
 from monitor.conversations.store import Arrival, ConversationStore, TakenIn, Taking
+from monitor.detection.settling import AwaitedStore, asked_of
 from monitor.hops.inbound import Burial, Inbound, Now, marker
 from monitor.intake.decode import Rejected, decode
 from monitor.intake.intents import IntentClassifier
@@ -20,6 +21,7 @@ from monitor.judging.rubric import TargetKind
 from monitor.publishing import Outgoing, Publisher
 from monitor.sampling.sampler import DECISION_HEADER, SOURCE_HEADER, decode_decision
 from monitor.topics import ARCHIVE, DEAD_LETTERS, JUDGE_REQUESTS
+from monitor.windows.policy import WindowPolicy
 
 CLOSE_BATCH = 200
 """Conversations closed in one round; bounds the memory of a tick after an outage."""
@@ -40,8 +42,12 @@ class Assemble:
         phone_region: str,
         prefix: str,
         now: Now,
+        awaited: AwaitedStore | None = None,
+        windows: WindowPolicy | None = None,
     ) -> None:
         """Take the ports; `prefix` stands before the names of the topics."""
+        self._awaited = awaited
+        self._windows = windows or WindowPolicy()
         self._store = store
         self._clock = clock
         self._stream_time = clock_kind is ClockKind.STREAM
@@ -179,10 +185,14 @@ class Assemble:
         stored = await self._store.load(conversation_ids)
         out: list[Outgoing] = []
         asked = []
+        units: list[JudgeRequest] = []
         for one in stored.values():
-            requests, event_ids = self._requests_at_close(one, partition, now)
+            requests, event_ids, unit = self._requests_at_close(one, partition, now)
             out += requests
+            units += unit
             asked.append((one, event_ids))
+        if self._awaited is not None:
+            await self._awaited.ask(asked_of(units, self._windows))
         await self._publisher.publish(out)
         await self._store.queued([(one.id, event_ids) for one, event_ids in asked])
         closed = 0
@@ -195,7 +205,8 @@ class Assemble:
 
     def _requests_at_close(
         self, stored: assembly.Stored, partition: int, now: datetime
-    ) -> tuple[list[Outgoing], list[str]]:
+    ) -> tuple[list[Outgoing], list[str], list[JudgeRequest]]:
+        """Return what is sent, the events whose judgment is asked for, and the request that is a unit."""
         ended = assembly.end_reason(stored, now=now, policy=self._policy)
         whole = assembly.conversation(stored, ended=ended)
         late = assembly.held_back(stored, whole)
@@ -210,19 +221,21 @@ class Assemble:
             turns = taken.turns if taken is stored.whole else ()
             out += [self._turn_request(stored, whole, turn, partition) for turn in turns if turn.answer]
         last = whole.last_answered
+        unit: list[JudgeRequest] = []
         if last is not None and not whole.partial:
             own = tuple(one.event_id for one in of_whole if one.outcome is assembly.Outcome.WAITING)
-            out.append(self._conversation_request(whole, last, own, partition))
+            unit = [self._conversation_request(whole, last, own)]
+            out.append(self._outgoing(unit[0], partition))
             event_ids += own
         if whole.turns:
             key = f"{whole.id}/r{whole.revision}".encode()
             out.append(Outgoing(self._archive, key, whole.model_dump_json().encode(), partition))
-        return out, event_ids
+        return out, event_ids, unit
 
     def _conversation_request(
-        self, whole: Conversation, last: Turn, event_ids: tuple[str, ...], partition: int
-    ) -> Outgoing:
-        request = JudgeRequest(
+        self, whole: Conversation, last: Turn, event_ids: tuple[str, ...]
+    ) -> JudgeRequest:
+        return JudgeRequest(
             target=Target(kind=TargetKind.CONVERSATION, conversation_id=whole.id, revision=whole.revision),
             conversation=self._bounded(whole),
             event_ids=event_ids,
@@ -230,7 +243,6 @@ class Assemble:
             observed_at=last.answered_at or last.occurred_at,
             requested_at=self._now(),
         )
-        return self._outgoing(request, partition)
 
     def _turn_request(
         self, stored: assembly.Stored, whole: Conversation, turn: Turn, partition: int

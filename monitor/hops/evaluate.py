@@ -9,6 +9,7 @@ from monitor.alerting.configurations import evaluate_configurations
 from monitor.alerting.evaluation import evaluate
 from monitor.alerting.gathering import Background
 from monitor.alerting.judges import LiveAnchors, evaluate_drift, evaluate_judges
+from monitor.alerting.regressions import Detection
 from monitor.alerting.store import AlertStore
 from monitor.clock import ClockKind, ClockPolicy, ClockStore, floor
 from monitor.detection.critical import CriticalPolicy
@@ -41,10 +42,14 @@ class Evaluate:
         background: Background | None = None,
         health: HealthStore | None = None,
         health_policy: HealthPolicy | None = None,
+        detection: Detection | None = None,
         anchors: LiveAnchors | None = None,
         configurations: ConfigurationStore | None = None,
     ) -> None:
         """Take the ports, and the judges whose series speak."""
+        self._detection = detection
+        # For as long a window without a unit may still change what is said of it.
+        self._looks_back = max(gates.window, detection.policy.looks_back if detection else gates.window)
         self._background = background or Background()
         self._windows = windows
         self._alerts = alerts
@@ -82,6 +87,7 @@ class Evaluate:
                 now=boundary,
                 judge_versions=self._judge_versions,
                 background=self._background,
+                detection=self._detection,
             )
             if self._health is not None:
                 transitions += await evaluate_judges(
@@ -112,7 +118,7 @@ class Evaluate:
             await self._windows.begins(),
             boundary,
             last,
-            window=self._gates.window,
+            window=self._looks_back,
             bucket=timedelta(minutes=self._minutes),
         )
         if target == boundary:

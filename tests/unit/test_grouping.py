@@ -172,6 +172,62 @@ class TestMuting:
         assert {one.labels["finding"] for one in told.alerts} == {"judge", "critical"}
         assert told.suppressed == 1
 
+    def test_a_judge_that_drifts_mutes_nothing(self) -> None:
+        """Its shift is taken off what is said of quality; what remains is news."""
+        notifier = Notifier(routing("routes: {page: [a], ticket: [a]}").rules)
+        notifier.fire(
+            {"finding": "judge", "check": "drift", "severity": "ticket"},
+            {"finding": "regression", "severity": "page", "assistant": "bot", "segment": "*"},
+        )
+
+        said = notifier.run(NOON, NOON + MINUTE)
+
+        assert {one.labels["finding"] for group in said for one in group.alerts} == {"judge", "regression"}
+
+    @pytest.mark.parametrize(
+        ("fall", "gate", "told"),
+        [
+            (("ticket", "*"), ("ticket", "*"), {"regression"}),
+            (("ticket", "*"), ("ticket", "intent=one"), {"regression"}),
+            (("page", "*"), ("page", "intent=one"), {"regression"}),
+            (("page", "*"), ("ticket", "*"), {"regression"}),
+            (("ticket", "*"), ("page", "*"), {"gate"}),
+            (("ticket", "intent=one"), ("ticket", "intent=one"), {"regression"}),
+            (("ticket", "intent=one"), ("ticket", "*"), {"gate"}),
+            (("page", "intent=one"), ("ticket", "*"), {"regression", "gate"}),
+        ],
+    )
+    def test_a_fall_and_its_gate_are_told_as_one_and_the_graver_one(
+        self, fall: tuple[str, str], gate: tuple[str, str], told: set[str]
+    ) -> None:
+        """Two messages about one thing teach people to read neither; and no page may hide behind a ticket."""
+        notifier = Notifier(routing("routes: {page: [a], ticket: [a]}").rules)
+        same = {"assistant": "bot", "environment": "production", "dimension": "safety"}
+        notifier.fire(
+            *(
+                same | {"finding": finding, "severity": severity, "segment": segment}
+                for finding, (severity, segment) in (("regression", fall), ("gate", gate))
+            )
+        )
+
+        said = notifier.run(NOON, NOON + MINUTE)
+
+        assert {one.labels["finding"] for group in said for one in group.alerts} == told
+
+    def test_what_all_traffic_falls_by_is_not_told_of_its_parts(self) -> None:
+        """The segment that fired first is the explanation as soon as the whole falls."""
+        notifier = Notifier(routing("routes: {page: [a], ticket: [a]}").rules)
+        same = {"assistant": "bot", "environment": "production", "dimension": "safety", "severity": "ticket"}
+        notifier.fire(
+            same | {"finding": "regression", "segment": "*"},
+            same | {"finding": "regression", "segment": "intent=one"},
+        )
+
+        [said] = notifier.run(NOON, NOON + MINUTE)
+
+        assert [one.labels["segment"] for one in said.alerts] == ["*"]
+        assert said.suppressed == 1
+
     def test_an_alert_of_both_sides_does_not_mute_itself(self) -> None:
         """Nor do two of them mute each other, as in Alertmanager."""
         rule = "[{source_matchers: ['x=~\".+\"'], target_matchers: ['x=~\".+\"'], equal: [y]}]"

@@ -1,6 +1,7 @@
 """The evaluator: each boundary once, in order, however often it is woken and however many there are of it."""
 
 import asyncio
+import json
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -14,10 +15,13 @@ from monitor.alerting.alert import Alert, AlertState
 from monitor.alerting.gathering import Background
 from monitor.alerting.render import as_text
 from monitor.clock import ClockKind
+from monitor.detection.finding import FindingKind, Severity
 from monitor.pipeline import Pipeline
 from monitor.review.calibrate import Labels, calibration_of, report_on
+from tests.drawn import SCOPE, Drawn
 from tests.events import HOUR, MINUTE, NOON
 from tests.judgments import a_judgment
+from tests.sustained import pinned_before
 from tests.world import IDENTITY, World
 
 QUARTER = 15 * MINUTE
@@ -46,6 +50,10 @@ async def told(world: World) -> list[tuple[str, str, str]]:
 
 async def alerts(world: World) -> list[Alert]:
     return list(await world.alerts.all())
+
+
+async def falls(world: World) -> list[Alert]:
+    return [one for one in await alerts(world) if one.kind is FindingKind.REGRESSION]
 
 
 async def catch_up(world: World, until: datetime) -> None:
@@ -227,3 +235,78 @@ async def test_an_alert_says_how_far_its_judge_can_be_trusted(calibrated: bool) 
     assert texts
     wanted = "agrees with people on 86 % (74-93 %, n=50)" if calibrated else "is uncalibrated"
     assert all(wanted in text for text in texts)
+
+
+async def a_fallen_day(world: World, *, hours: int = HOURS) -> World:
+    """Pin what was normal before noon, and fill the windows with answers that are half a point worse since."""
+    drawn = Drawn({"starts": NOON.isoformat(), "changes": [{"hours": [0, hours], "fall": 0.5}]})
+    scope = SCOPE.model_copy(update={"judge_version": IDENTITY.version})
+    before = pinned_before(json.dumps({"starts": NOON.isoformat()}), 2)
+    baseline = before.baseline.model_copy(update={"scope_id": scope.id})
+    await world.baselines.pin(before.model_copy(update={"scope": scope, "baseline": baseline}))
+    for number in range(4 * hours):
+        begin = NOON + number * QUARTER
+        world.windows._buckets[scope, begin] = drawn.bucket(begin)
+    return world
+
+
+async def test_a_fall_is_told_once_however_many_evaluate_and_however_often_they_are_killed() -> None:
+    """A second leader, a restart and a repeated boundary change nothing that was said."""
+    alone = await a_fallen_day(World(clock=ClockKind.WALL))
+    await catch_up(alone, NOON + HOURS * HOUR)
+    [fall] = await falls(alone)
+    assert fall.labels["segment"] == "*"
+    assert fall.severity is Severity.PAGE
+
+    class Killed(Slow):
+        async def claim_evaluation(self, boundary: datetime, expected: datetime | None) -> bool:
+            if expected is not None and boundary not in killed:
+                killed.add(boundary)
+                raise StoreUnavailable("killed before the claim")
+            return bool(await self._store.claim_evaluation(boundary, expected))
+
+    world, killed = await a_fallen_day(World(clock=ClockKind.WALL)), set[datetime]()
+    world.now = NOON + QUARTER
+    while world.now <= NOON + HOURS * HOUR:
+        # New processes each time: nothing that was said may hang on what one of them remembers.
+        both = [
+            Pipeline(
+                replace(world.ports, alerts=Killed(world.alerts), windows=Slow(world.windows)),
+                world.policy,
+                world.sender,
+            )
+            for _ in range(2)
+        ]
+        found = await asyncio.gather(*(one.evaluate() for one in both), return_exceptions=True)
+        told_now = [one.id for one in found if not isinstance(one, BaseException) for one in one]
+        assert len(told_now) == len(set(told_now))
+        if not any(isinstance(one, BaseException) for one in found):
+            world.now += QUARTER
+
+    assert await told(world) == await told(alone)
+    assert await alerts(world) == await alerts(alone)
+
+
+async def test_what_comes_late_changes_nothing_that_was_said() -> None:
+    """A fall that was told is not told again, and not taken back, because an old bucket grew."""
+    world = await a_fallen_day(World(clock=ClockKind.WALL))
+    await catch_up(world, NOON + HOURS * HOUR)
+    before = await told(world), await falls(world)
+    assert before[1]
+
+    scope = SCOPE.model_copy(update={"judge_version": IDENTITY.version})
+    for begin in (NOON, NOON + HOUR):
+        world.windows._buckets[scope, begin] = Drawn({"starts": NOON.isoformat()}).bucket(begin)
+    world.now = NOON + HOURS * HOUR + 2 * QUARTER
+    await world.pipeline.evaluate()
+
+    assert (await told(world), await falls(world)) == before
+
+
+async def test_without_a_baseline_nothing_is_said_of_a_fall() -> None:
+    """What is normal is for people to say."""
+    world = await a_fallen_day(World(clock=ClockKind.WALL))
+    world.baselines._kept.clear()
+    await catch_up(world, NOON + HOURS * HOUR)
+
+    assert await falls(world) == []

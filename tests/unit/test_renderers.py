@@ -1,12 +1,14 @@
 """What people read: the order of their questions, and limits that hold whatever the texts hold."""
 
 import json
+from html import unescape
 from html.parser import HTMLParser
 
 import pytest
 from markdown_it import MarkdownIt
 
 from monitor.alerting import plot
+from monitor.alerting.alert import Alert
 from monitor.alerting.links import Links
 from monitor.alerting.message import FULL_MAX, message_of
 from monitor.alerting.render_html import as_html
@@ -14,6 +16,9 @@ from monitor.alerting.render_json import as_json
 from monitor.alerting.render_markdown import as_markdown
 from monitor.alerting.render_slack import BLOCKS_MAX, SECTION_MAX, as_slack, cut, units
 from monitor.alerting.render_text import as_text
+from monitor.detection.change import ChangePart, Sustained
+from monitor.detection.finding import FindingKind
+from tests.judgments import HOUR, NOON
 from tests.notifications import HOSTILE, a_case, a_group, an_alert
 
 SLACK_TOTAL_MAX = 13_200
@@ -241,3 +246,89 @@ def test_a_point_without_data_is_a_gap() -> None:
 def test_a_flat_course_is_drawn() -> None:
     """A span of nothing must not divide by zero."""
     assert plot.sparkline([5, 5, None], 5, 5) == "██·"
+
+
+def a_fall(kind: FindingKind = FindingKind.REGRESSION) -> Alert:
+    rate = kind is FindingKind.CRITICAL_RATE
+    effect, value = (0.02, 0.03) if rate else (-0.21, 4.1)
+    known = Sustained(
+        release="release 41",
+        baseline_id="abc123",
+        onset=NOON,
+        onset_low=NOON - HOUR,
+        onset_high=NOON + HOUR,
+        effect=effect,
+        low=effect - 0.01,
+        high=effect + 0.01,
+        value=value,
+        n=500,
+        evidence=15.24,
+        threshold=11.7,
+        excused=0.0 if rate else -0.05,
+        raw=effect,
+        parts=(
+            ChangePart(
+                group="intent=returns",
+                within=effect * 1.5,
+                mix=-effect * 0.5,
+                share_before=0.1,
+                share=0.3,
+                mean_before=value - effect,
+                mean=value,
+            ),
+        ),
+        explained_by=("prompt_hash=new",),
+    )
+    alert = an_alert()
+    finding = alert.finding.model_copy(
+        update={
+            "kind": kind,
+            "sustained": known,
+            "labels": alert.labels | {"dimension": "critical" if rate else "safety"},
+        }
+    )
+    return alert.model_copy(update={"finding": finding})
+
+
+@pytest.mark.parametrize(
+    ("kind", "wanted"),
+    [
+        (
+            FindingKind.REGRESSION,
+            [
+                "safety fell below its baseline for bot",
+                "it began between 2026-03-10T11:00:00Z and 2026-03-10T13:00:00Z",
+                "mean 4.10, 4.31 in release 41 at the same mix of traffic: -0.21 (95 %: -0.22 to -0.20), n=500",
+                "-0.05 of what was seen is the judge's own shift",
+                "evidence 15.2 where 11.7 is asked",
+                "the whole moved by -0.21: -0.32 within its groups, +0.10 by their mix",
+                "intent=returns: -0.32 within, +0.10 by mix; share 30% (before 10%), 4.10 (before 4.31)",
+                "seen in these segments too: prompt_hash=new",
+                "docs/runbooks/regression.md",
+            ],
+        ),
+        (
+            FindingKind.CRITICAL_RATE,
+            [
+                "critical failures rose above their baseline for bot",
+                "share 3.00%, 1.00% in release 41 at the same mix of traffic: +2.00% (95 %: +1.00% to +3.00%), n=500",
+                "the whole moved by +2.00%: +3.00% within its groups, -1.00% by their mix",
+                "docs/runbooks/critical_rate.md",
+            ],
+        ),
+    ],
+)
+def test_a_sustained_change_says_since_when_how_much_and_where_in_every_form(
+    kind: FindingKind, wanted: list[str]
+) -> None:
+    """S21's order holds for what the sequential detector found, with what is not known of it."""
+    message = message_of(a_group(a_fall(kind)))
+
+    for text in (
+        as_text(message),
+        as_markdown(message).replace("\\", ""),
+        unescape(as_html(message)),
+        texts_of(as_slack(message)["blocks"]),
+    ):
+        assert [part for part in wanted if part not in text] == []
+    assert as_json(a_group(a_fall(kind)))["alerts"][0]["sustained"]["explained_by"] == ["prompt_hash=new"]

@@ -1,0 +1,285 @@
+"""`monitor baseline pin|show|diff|list`: what is normal, from which span, and who vouched for it."""
+
+import asyncio
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, NoReturn
+
+import typer
+
+from agents.services import build_judge, wall_now
+from monitor.cli.asking import JsonOption, Looks, NameOption, looking, moment, printed, screen
+from monitor.cli.baseline_shown import (
+    HOW,
+    difference_table,
+    line_of,
+    missing_line,
+    table_of,
+    values_of,
+    whose_of,
+)
+from monitor.cli.context import EXIT_USAGE
+from monitor.clock import floor
+from monitor.detection.baseline import Baseline, diff
+from monitor.detection.pinning import Pinned, lacking, overall_series, pinned_of
+from monitor.judging.rubric import TargetKind
+from monitor.policy import Policy
+from monitor.sampling.sampler import BUCKET_SECONDS
+from monitor.settings import Settings
+from monitor.windows.bucket import Scope, readable
+
+app = typer.Typer(help="What is normal, pinned by people; it never moves by itself.", no_args_is_help=True)
+AssistantOption = Annotated[str | None, typer.Option(help="One assistant; without it all that are watched.")]
+NOW_HOURS_MAX = 24 * 9
+
+
+@app.command("pin")
+def pin(  # noqa: PLR0917 - typer's options
+    release: Annotated[str, typer.Option(help="Name of what was accepted, such as a release.")],
+    start: Annotated[datetime | None, typer.Option("--from", help="Begin of the span, UTC.")] = None,
+    end: Annotated[
+        datetime | None, typer.Option("--to", help="Its end, UTC; without it as far as is evaluated.")
+    ] = None,
+    assistant: AssistantOption = None,
+    short: Annotated[
+        bool, typer.Option("--short", help="Take a span of fewer days than are wanted.")
+    ] = False,
+    author: Annotated[str, typer.Option("--author", help="Who vouches for it.", envvar="USER")] = "unknown",
+    name: NameOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a span of judged traffic the normal of its assistant, judge and rubric; until the next pin."""
+    with looking(name) as (settings, policy, looks):
+        wanted = policy.monitor.detection.baseline
+        minutes = policy.monitor.windows.bucket_minutes
+        last = floor(end.replace(tzinfo=UTC) if end else _evaluated(looks), minutes=minutes)
+        first = start.replace(tzinfo=UTC) if start else last - timedelta(days=wanted.days_wanted)
+        first = floor(first, minutes=minutes)
+        if last <= first or last > _evaluated(looks):
+            _refused(
+                f"--from must lie before --to, and --to not after what is evaluated ({moment(_evaluated(looks))})"
+            )
+        chosen = _speaking(looks, settings, policy, assistant)
+        done = [
+            _pinned(looks, policy, scope, (first, last), release=release, author=author, short=short)
+            for scope in chosen
+        ]
+    if as_json:
+        printed(json.dumps([values_of(one) for one in done], indent=2))
+        return
+    for one in done:
+        printed(f"{line_of(one)}; id {one.baseline.id}")
+
+
+@app.command("show")
+def show(
+    release: Annotated[str | None, typer.Argument(help="Its name or id; without it the current one.")] = None,
+    assistant: AssistantOption = None,
+    name: NameOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what is normal: per dimension and stratum its mean, units and tolerance."""
+    with looking(name) as (settings, policy, looks):
+        chosen = (
+            _named(looks, release, assistant)
+            if release
+            else _current(looks, _speaking(looks, settings, policy, assistant))
+        )
+    if not chosen:
+        _refused(f"no baseline: {HOW}")
+    if as_json:
+        printed(
+            json.dumps(
+                [values_of(one) | {"baseline": one.baseline.model_dump(mode="json")} for one in chosen]
+            )
+        )
+        return
+    for one in chosen:
+        printed(line_of(one))
+        screen().print(table_of(one.baseline))
+
+
+@app.command("diff")
+def diff_baselines(  # noqa: PLR0917 - typer's options
+    before: Annotated[str, typer.Argument(help="Name or id of a baseline.")],
+    after: Annotated[str | None, typer.Argument(help="Another one; without it the last hours.")] = None,
+    hours: Annotated[float, typer.Option(help="Those hours.", min=1, max=NOW_HOURS_MAX)] = 24,
+    assistant: AssistantOption = None,
+    name: NameOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare two baselines, or one with the last hours, stratum by stratum."""
+    with looking(name) as (_, policy, looks):
+        old = _one(_named(looks, before, assistant), before)
+        if after is not None:
+            new = _one(_named(looks, after, assistant), after).baseline
+        else:
+            new = _lately(looks, policy, old.scope, hours)
+        changes = diff(old.baseline, new)
+    if as_json:
+        printed(json.dumps([one.model_dump(mode="json") for one in changes], indent=2))
+        return
+    printed(f"{old.release} ({moment(old.baseline.start)} on) against {new.label} ({moment(new.start)} on)")
+    screen().print(difference_table(changes))
+
+
+@app.command("list")
+def list_baselines(name: NameOption = None, as_json: JsonOption = False) -> None:
+    """List all that are kept, the current one of each scope first; and the scopes that have none."""
+    with looking(name) as (settings, policy, looks):
+        kept = looks.baselines()
+        without = [
+            scope
+            for scope in speaking_scopes(looks, policy, _judge_version(settings, policy))
+            if scope.id not in {one.scope.id for one in kept}
+        ]
+    if as_json:
+        printed(json.dumps([values_of(one) for one in kept], indent=2))
+        return
+    current: set[str] = set()
+    for one in kept:
+        mark = "before " if one.scope.id in current else "current"
+        current.add(one.scope.id)
+        printed(f"{mark}  {one.baseline.id}  {line_of(one)}")
+    for scope in without:
+        printed(missing_line(scope))
+    if not kept and not without:
+        printed("no baseline, and nothing judged yet that could become one")
+
+
+def baseline_lines(looks: Looks, policy: Policy, judge_version: str) -> tuple[str, ...]:
+    """Return a line for each scope whose series speak: its baseline, or that it has none."""
+    return tuple(
+        missing_line(scope) if pinned is None else line_of(pinned)
+        for scope in speaking_scopes(looks, policy, judge_version)
+        for pinned in (looks.baseline(scope.id),)
+    )
+
+
+def unpinned_lines(looks: Looks, scopes: Iterable[Scope], judge_version: str | None) -> tuple[str, ...]:
+    """Return a line for each scope of a judge's conversations that has no baseline."""
+    return tuple(
+        missing_line(scope)
+        for scope in scopes
+        if scope.target is TargetKind.CONVERSATION
+        and judge_version in {None, scope.judge_version}
+        and looks.baseline(scope.id) is None
+    )
+
+
+def speaking_scopes(looks: Looks, policy: Policy, judge_version: str) -> list[Scope]:
+    """Return the scopes whose series speak under a judge and the present rubric."""
+    return [
+        scope
+        for scope in looks.scopes()
+        if scope.target is TargetKind.CONVERSATION
+        and scope.environment in policy.gates.environments
+        and scope.judge_version == judge_version
+        and scope.rubric_version == policy.rubric.version
+    ]
+
+
+def _pinned(
+    looks: Looks,
+    policy: Policy,
+    scope: Scope,
+    span: tuple[datetime, datetime],
+    *,
+    release: str,
+    author: str,
+    short: bool,
+) -> Pinned:
+    wanted = policy.monitor.detection.baseline
+    minutes = policy.monitor.windows.bucket_minutes
+    series = overall_series(
+        looks.buckets_of(scope, *span), start=span[0], end=span[1], bucket_minutes=minutes
+    )
+    wrong = lacking(series, wanted)
+    if wrong is not None and not (short and wrong.curable):
+        _refused(f"{whose_of(scope)}: {wrong.reason}")
+    if wrong is not None:
+        sys.stderr.write(f"monitor: {whose_of(scope)}: taken with --short although {wrong.reason}\n")
+    # The census has no judge: what it counts is normal whatever the judge is.
+    series += overall_series(
+        looks.census(*span, policy.sampling.strata).get((scope.assistant, scope.environment), {}),
+        start=span[0],
+        end=span[1],
+        bucket_minutes=BUCKET_SECONDS // 60,
+    )
+    pinned = pinned_of(scope, series, release=release, at=wall_now(), by=author, policy=wanted)
+    looks.pin(pinned)
+    return pinned
+
+
+def _speaking(looks: Looks, settings: Settings, policy: Policy, assistant: str | None) -> list[Scope]:
+    version = _judge_version(settings, policy)
+    found = [
+        scope
+        for scope in speaking_scopes(looks, policy, version)
+        if assistant in {None, readable(scope.assistant)}
+    ]
+    if not found:
+        whose = f"the assistant {assistant}" if assistant else "any assistant"
+        _refused(
+            f"no conversation of {whose} was judged by the present judge ({version}) and rubric "
+            f"({policy.rubric.version}) in {', '.join(policy.gates.environments)}"
+        )
+    return found
+
+
+def _judge_version(settings: Settings, policy: Policy) -> str:
+    judge = build_judge(settings, policy)
+    asyncio.run(judge.close())
+    return judge.identity.version
+
+
+def _current(looks: Looks, scopes: Sequence[Scope]) -> list[Pinned]:
+    return [one for one in (looks.baseline(scope.id) for scope in scopes) if one is not None]
+
+
+def _named(looks: Looks, wanted: str, assistant: str | None) -> list[Pinned]:
+    found = [
+        one
+        for one in looks.baselines()
+        if (one.release == wanted or one.baseline.id.startswith(wanted))
+        and assistant in {None, readable(one.scope.assistant)}
+    ]
+    newest: dict[str, Pinned] = {}
+    for one in found:
+        newest.setdefault(one.scope.id, one)
+    return list(newest.values())
+
+
+def _one(found: Sequence[Pinned], wanted: str) -> Pinned:
+    if len(found) == 1:
+        return found[0]
+    cure = "see `monitor baseline list`" if not found else "give its id, or --assistant"
+    return _refused(f"{len(found)} baselines are called {wanted}; {cure}")
+
+
+def _lately(looks: Looks, policy: Policy, scope: Scope, hours: float) -> Baseline:
+    end = floor(_evaluated(looks), minutes=policy.monitor.windows.bucket_minutes)
+    start = end - timedelta(hours=hours)
+    series = overall_series(
+        looks.buckets_of(scope, start, end),
+        start=start,
+        end=end,
+        bucket_minutes=policy.monitor.windows.bucket_minutes,
+    )
+    if not any(one.n for one in series):
+        _refused(f"nothing was judged in the last {hours:g} hours; --hours takes more")
+    label = f"the last {hours:g} h"
+    return pinned_of(
+        scope, series, release=label, at=end, by="nobody", policy=policy.monitor.detection.baseline
+    ).baseline
+
+
+def _evaluated(looks: Looks) -> datetime:
+    return looks.evaluated_through() or wall_now()
+
+
+def _refused(sentence: str) -> NoReturn:
+    sys.stderr.write(f"monitor: {sentence}\n")
+    raise SystemExit(EXIT_USAGE)

