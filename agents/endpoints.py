@@ -60,20 +60,40 @@ class Endpoints:
         return self._known[base_url]
 
     async def probe(self) -> None:
-        """Try the first judge's endpoint; raises ConfigError where monitor.yaml says what it cannot do."""
-        endpoint = self._known.get(self._policy.base_url)
-        if endpoint is None or not self._policy.probe:
+        """Try every model that may be asked; raises ConfigError where monitor.yaml says what it cannot do."""
+        if not self._policy.probe:
             return
         from monitor.adapters.openai_probe import probe  # noqa: PLC0415
 
-        unknown = await probe(endpoint, self._policy)
-        if unknown is not None:
-            log.warning("judge_not_probed", reason=unknown)
+        for key, policy in models_of(self._policy).items():
+            endpoint = self._known.get(policy.base_url)
+            if endpoint is None:
+                continue
+            try:
+                unknown = await probe(endpoint, policy)
+            except ConfigError as error:
+                raise ConfigError(f"{error} (asked of {key} {policy.model})") from None
+            if unknown is not None:
+                log.warning("judge_not_probed", model=policy.model, reason=unknown)
 
     async def close(self) -> None:
         """Let go of all connections."""
         for endpoint in self._known.values():
             await endpoint.close()
+
+
+def models_of(policy: JudgePolicy) -> dict[str, JudgePolicy]:
+    """Return the models that may be asked, by the key that names each, with what holds for its calls."""
+    found = {"judge.model": policy}
+    if policy.cascade.model is not None:
+        found["judge.cascade.model"] = _at(policy, policy.cascade.model, policy.cascade.base_url)
+    if policy.fallback is not None and policy.fallback.model is not None:
+        found["judge.fallback.model"] = _at(policy, policy.fallback.model, policy.fallback.base_url)
+    return found
+
+
+def _at(policy: JudgePolicy, model: str, base_url: str | None) -> JudgePolicy:
+    return policy.model_copy(update={"model": model, "base_url": base_url or policy.base_url})
 
 
 def allowance_of(policy: Policy, purse: Purse, rules: Judge) -> Allowance | None:

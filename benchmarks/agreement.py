@@ -150,7 +150,10 @@ class Kept:
                 file.write(json.dumps(told) + "\n")
 
 
-def ways(rubric: Rubric, base_url: str, model: str) -> dict[str, Judge]:
+WAYS = ("probability", "single", "all")
+
+
+def judges_of(rubric: Rubric, base_url: str, model: str) -> dict[str, Judge]:
     """Return the judges: all questions in one call, the one question by itself, and by its probability."""
     endpoint = Endpoint(
         api_key="none",
@@ -242,7 +245,7 @@ async def compared(chosen: argparse.Namespace) -> dict[str, Any]:
     rubric = load_policy().rubric
     rules = RuleJudge(rubric, EventReferences(max_chars=200_000))
     kept = Kept(chosen.kept)
-    judges = ways(rubric, chosen.base_url, chosen.model) if chosen.base_url else {}
+    judges = judges_of(rubric, chosen.base_url, chosen.model) if chosen.base_url else {}
     read: dict[str, list[Case]] = {}
     for name, reader in CORPORA.items():
         path = chosen.corpus / name
@@ -257,10 +260,10 @@ async def compared(chosen: argparse.Namespace) -> dict[str, Any]:
             if some:
                 found[f"{name} {way}"] = told(some, await judged(rules, rubric, some, Kept(None), way))
                 shown(name, way, found[f"{name} {way}"])
-    for way, judge in judges.items():
+    for way in chosen.ways if judges else ():
         for name, cases in read.items():
             sample = sampled(cases, chosen.sample, chosen.seed)
-            records = await judged(judge, rubric, sample, kept, way)
+            records = await judged(judges[way], rubric, sample, kept, way)
             took = [one[1] for case in sample if (one := kept.get(way, case.name))]
             found[f"{name} {way}"] = told(sample, records)
             shown(name, way, found[f"{name} {way}"], sum(took) / len(took))
@@ -277,6 +280,7 @@ def main() -> None:
     parser.add_argument("corpus", type=Path)
     parser.add_argument("--base-url", help="of an endpoint that speaks OpenAI's protocol, with json_schema")
     parser.add_argument("--model", default="model")
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
     parser.add_argument("--sample", type=int, default=40)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--kept", type=Path, help="file of the model's answers")

@@ -25,7 +25,8 @@ def serve(model: Path, *, threads: int = 2) -> None:
     params.n_parallel = 1
     params.hostnames = ["127.0.0.1"]
     params.port = 0
-    params.cpuparams.n_threads = threads
+    # On a busy machine threads that wait for each other at every token are slower than one.
+    params.cpuparams.n_threads = 1
     params.cpuparams_batch.n_threads = threads
     server = Server(params)
     print(f"{server.listening_address}/v1", flush=True)  # noqa: T201 - it is how the parent learns it

@@ -13,7 +13,7 @@ from typing import Any
 from aiohttp import web
 
 FAULTS = (
-    "429", "429_date", "500", "hang", "drop", "malformed", "truncated", "refusal", "filtered", "empty",
+    "401", "404", "429", "429_date", "500", "hang", "drop", "malformed", "truncated", "refusal", "filtered", "empty",
     "out_of_range", "fenced", "html", "no_choices", "broken_body", "array", "missing",
 )  # fmt: skip
 
@@ -102,6 +102,8 @@ class StubJudge:
             "error": {"message": "secret words of the user", "code": "rate_limit_exceeded", "param": None}
         }
         match fault:
+            case "401" | "404":
+                return web.json_response(error, status=int(fault))
             case "429":
                 return web.json_response(error, status=429, headers={"Retry-After": "0.2"})
             case "429_date":
