@@ -7,17 +7,27 @@ import math
 import re
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from aiohttp import web
 
+ERRORS: dict[str, tuple[int, dict[str, str]]] = {
+    "401": (401, {}),
+    "404": (404, {}),
+    "429": (429, {"Retry-After": "0.2"}),
+    "429_bare": (429, {}),
+    "429_date": (
+        429,
+        {"Date": "Mon, 05 Jan 2026 10:00:00 GMT", "Retry-After": "Mon, 05 Jan 2026 10:00:01 GMT"},
+    ),
+    "500": (500, {}),
+}
+"""Faults that are a status with its headers."""
 FAULTS = (
-    "401", "404", "429", "429_date", "500", "hang", "drop", "malformed", "truncated", "refusal", "filtered", "empty",
-    "out_of_range", "fenced", "html", "no_choices", "broken_body", "array", "missing",
+    *ERRORS, "hang", "drip", "drop", "malformed", "truncated", "refusal", "filtered", "empty", "out_of_range",
+    "fenced", "html", "no_choices", "broken_body", "array", "missing",
 )  # fmt: skip
-
-
 ITEM = re.compile(r"ITEM-(\w+)")
 """A prompt with it has a known answer, the same on every dimension."""
 ABILITIES = ("json_schema", "json_object", "tool", "text", "logprobs")
@@ -95,25 +105,14 @@ class StubJudge:
             early = web.json_response({"error": error}, status=400)
         return early if early is not None else web.json_response(self._answer(fault, body, key))
 
-    async def _before(  # noqa: PLR0911 - one return a fault
-        self, fault: str | None, request: web.Request
-    ) -> web.StreamResponse | None:
-        error = {
-            "error": {"message": "secret words of the user", "code": "rate_limit_exceeded", "param": None}
-        }
+    async def _before(self, fault: str | None, request: web.Request) -> web.StreamResponse | None:
         match fault:
-            case "401" | "404":
-                return web.json_response(error, status=int(fault))
-            case "429":
-                return web.json_response(error, status=429, headers={"Retry-After": "0.2"})
-            case "429_date":
-                headers = {
-                    "Date": "Mon, 05 Jan 2026 10:00:00 GMT",
-                    "Retry-After": "Mon, 05 Jan 2026 10:00:01 GMT",
-                }
-                return web.json_response(error, status=429, headers=headers)
-            case "500":
-                return web.Response(status=500, text="oops")
+            case str() if fault in ERRORS:
+                status, headers = ERRORS[fault]
+                error = {"message": "secret words of the user", "code": "an_error", "param": None}
+                return web.json_response({"error": error}, status=status, headers=headers)
+            case "drip":
+                return await _dripping(request)
             case "hang":
                 await asyncio.sleep(30)
             case "drop":
@@ -162,6 +161,17 @@ class StubJudge:
         """Return what the model writes; a stub that is talked into more overrides it."""
         del key
         return content
+
+
+async def _dripping(request: web.Request) -> web.StreamResponse:
+    """Answer a byte at a time: each read succeeds, and the whole would take minutes."""
+    response = web.StreamResponse(headers={"Content-Type": "application/json"})
+    await response.prepare(request)
+    with suppress(ConnectionResetError):  # whoever asked has given up
+        for _ in range(600):
+            await response.write(b" ")
+            await asyncio.sleep(0.2)
+    return response
 
 
 def wanted(body: dict[str, Any]) -> str:
