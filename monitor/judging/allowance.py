@@ -53,9 +53,7 @@ class Allowance:
         self._calls = calls
         self._suspects = suspects
 
-    async def ask(
-        self, request: JudgeRequest, judgment_id: str, *, now: datetime, audit: bool = False
-    ) -> Granted:
+    async def ask(self, request: JudgeRequest, judgment_id: str, *, now: datetime) -> Granted:
         """Reserve what a judgment may cost, or say why it is not judged."""
         tokens = reckoned_tokens(request, fixed=RULES_TOKENS + self._answer_tokens, calls=self._calls)
         money = money_of(tokens, answer_tokens=self._answer_tokens * self._calls, price=self._price)
@@ -66,7 +64,7 @@ class Allowance:
             return Granted(_refused("judge.budget is used up"))
         if reserved.fill < self._budget.thin_from:
             return Granted(claims=claims)
-        importance = await self._importance(request, audit=audit)
+        importance = await self._importance(request)
         share = share_kept(importance, reserved.fill, thin_from=self._budget.thin_from)
         if is_kept(judgment_id, share):
             return Granted(share=share, claims=claims)
@@ -77,9 +75,7 @@ class Allowance:
         """Put what it cost in the place of what was reserved."""
         await self._purse.settle(difference(granted.claims, usage))
 
-    async def _importance(self, request: JudgeRequest, *, audit: bool) -> Importance:
-        if audit:
-            return Importance.AUDIT
+    async def _importance(self, request: JudgeRequest) -> Importance:
         suspected = self._suspects is not None and await self._suspects(request)
         return importance_of(request, suspected=suspected)
 

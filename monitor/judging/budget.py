@@ -12,7 +12,8 @@ from enum import StrEnum
 from typing import NamedTuple, Protocol
 
 from monitor.intake.event import Thumb
-from monitor.judging.judgment import JudgeRequest, Usage
+from monitor.judging.cascade import AUDIT_RULE
+from monitor.judging.judgment import JudgeRequest, Place, Usage
 from monitor.judging.policy import BudgetSection, Price
 from monitor.judging.rubric import TargetKind
 
@@ -79,7 +80,13 @@ def is_kept(judgment_id: str, share: float) -> bool:
 
 
 def importance_of(request: JudgeRequest, *, suspected: bool) -> Importance:
-    """Tell how important a judgment is; suspected: the rules have found a critical failure."""
+    """Tell how important a judgment is; suspected: the rules have found a critical failure.
+
+    An audit is a second look at what chance chose: the first stage has judged it, so nothing can be missed by it.
+    """
+    phase = request.phase
+    if phase is not None and phase.place is Place.SECOND and phase.rule == AUDIT_RULE:
+        return Importance.AUDIT
     turns = (request.turn,) if request.turn else request.conversation.turns
     complained = any(turn.signals.thumb is Thumb.DOWN or turn.signals.escalated for turn in turns)
     if suspected or complained:
