@@ -40,7 +40,7 @@ AT = datetime(2026, 3, 10, tzinfo=UTC)
 FACTS = "factual_correctness"
 PASSES = 2
 """Place of level 4 among the probabilities of levels 2 to 5: people said yes or no, which is pass or not."""
-DEADLINE_SECONDS = 600.0
+DEADLINE_SECONDS = 3600.0
 """A small model on a busy machine is slow; what it can do is measured here, not how fast."""
 
 

@@ -12,7 +12,7 @@ from monitor.conversations.policy import ConversationPolicy
 from monitor.conversations.store import Arrival, Explained, TakenIn, Taking
 from monitor.judging.judgment import JUDGMENT_RECORD, JudgeFailure, Judgment
 
-_OF_A_FAILURE = (Outcome.FAILED, Outcome.EXPIRED)
+_OF_A_FAILURE = (Outcome.FAILED, Outcome.EXPIRED, Outcome.THINNED)
 
 
 @dataclass(frozen=True)

@@ -171,7 +171,7 @@ def table_of(scope: Scope, rows: Sequence[Row]) -> Table:
             _share(stats.pass_at_4),
             _share(stats.critical_rate),
             f"{stats.n}",
-            _share(stats.coverage),
+            _judged(stats),
             row.bars,
         )
     return table
@@ -213,6 +213,10 @@ def _escaped(segment: str) -> str:
 
 def _figure(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
+
+
+def _judged(stats: WindowStats) -> str:
+    return _share(stats.coverage) + (f" ({stats.thinned} thinned)" if stats.thinned else "")
 
 
 def _share(value: float | None) -> str:

@@ -61,7 +61,7 @@ class Allowance:
         claims = claims_of(self._budget, tenant=tenant, tokens=tokens, money=money, now=now)
         reserved = await self._purse.reserve(claims)
         if not reserved.granted:
-            return Granted(_refused("judge.budget is used up"))
+            return Granted(NotScored(kind=FailureKind.BUDGET, reason="judge.budget is used up"))
         if reserved.fill < self._budget.thin_from:
             return Granted(claims=claims)
         importance = await self._importance(request)
@@ -69,7 +69,8 @@ class Allowance:
         if is_kept(judgment_id, share):
             return Granted(share=share, claims=claims)
         await self._purse.settle(difference(claims, None))
-        return Granted(_refused(f"judge.budget is {reserved.fill:.0%} used; {importance} is thinned out"))
+        reason = f"judge.budget is {reserved.fill:.0%} used; {importance} is thinned out"
+        return Granted(NotScored(kind=FailureKind.THINNED, reason=reason))
 
     async def settle(self, granted: Granted, usage: Usage) -> None:
         """Put what it cost in the place of what was reserved."""
@@ -78,7 +79,3 @@ class Allowance:
     async def _importance(self, request: JudgeRequest) -> Importance:
         suspected = self._suspects is not None and await self._suspects(request)
         return importance_of(request, suspected=suspected)
-
-
-def _refused(reason: str) -> NotScored:
-    return NotScored(kind=FailureKind.BUDGET, reason=reason)

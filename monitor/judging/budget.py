@@ -2,7 +2,8 @@
 
 Near the end of a budget sampling is thinned in a stated order: audits first, then single turns, then whole
 conversations, and checks for critical failures last. What is kept is kept with a known share, which multiplies its
-rate, so that the windows stay unbiased; what is not is a failure of the kind `budget`, and coverage shows it.
+rate, so that the windows stay unbiased; what is not is `thinned`, shown beside every figure and no fault of the
+judge. Where a budget is used up everything is refused as `budget`, which nothing stands for: coverage shows it.
 """
 
 import hashlib

@@ -21,6 +21,8 @@ from monitor.judging.own_traffic import is_own
 PASSING = frozenset({FailureKind.UNAVAILABLE, FailureKind.TIMEOUT, FailureKind.RATE_LIMITED})
 """What an endpoint cures by coming back; while its gate holds calls back, a judgment waits instead of failing."""
 
+_OUTCOMES = {FailureKind.EXPIRED: "expired", FailureKind.THINNED: "thinned"}
+
 
 class Answers(Protocol):
     """Judgments by id, kept so that a redelivered request is not paid again."""
@@ -181,7 +183,7 @@ class Executor:
                 judge = identity.model_copy(update={"model_answered": reply.model_answered})
                 return Judgment(judge=judge, scores=reply.scores, **shared)
             case NotScored():
-                outcome = "expired" if reply.kind is FailureKind.EXPIRED else "failed"
+                outcome = _OUTCOMES.get(reply.kind, "failed")
                 return JudgeFailure(
                     judge=identity, outcome=outcome, kind=reply.kind, reason=reply.reason, **shared
                 )

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 from monitor.conversations.conversation import UNKNOWN, Attributes
 from monitor.intake.event import Environment, ServedBy, Value
-from monitor.judging.judgment import JudgeFailure, Judgment, Place, Target
+from monitor.judging.judgment import FailureKind, JudgeFailure, Judgment, Place, Target
 from monitor.judging.rubric import TargetKind
 from monitor.windows.policy import SegmentKey, WindowPolicy
 
@@ -21,6 +21,8 @@ PAIR = "pair+"
 """Begins the pseudo-dimension of units that two stages of a cascade judged: `4>2@0.05`, cheap, expensive, chance."""
 ABSTAINED = "a"
 FAILED = "f"
+THINNED = "t"
+"""A unit that a budget left out by a known chance: those that were kept weigh as much more."""
 CRITICAL_YES, CRITICAL_NO = "1", "0"
 
 NAME_MAX = 64
@@ -173,7 +175,7 @@ def segment_of(key: SegmentKey, attributes: Attributes, served_by: ServedBy) -> 
 def _marks(record: Judgment | JudgeFailure) -> tuple[tuple[str, str], ...]:
     if isinstance(record, JudgeFailure):
         # A failure knows no dimensions; it is missing from the whole unit.
-        return ((CRITICAL, FAILED),)
+        return ((CRITICAL, THINNED if record.kind is FailureKind.THINNED else FAILED),)
     # A dimension that came twice counts once.
     scores = {
         score.dimension: ABSTAINED if score.score is None else str(score.score) for score in record.scores

@@ -16,6 +16,7 @@ from monitor.windows.bucket import (
     FAILED,
     OVERALL,
     PAIR,
+    THINNED,
     BucketCounts,
     Cell,
 )
@@ -46,6 +47,8 @@ class WindowStats:
     critical_rate_unweighted: float | None
     weight: float
     """The conversations that the scored units stand for."""
+    thinned: int = 0
+    """Units that a budget left out; the judged ones stand for them, so they are missing nowhere."""
 
     @property
     def coverage(self) -> float | None:
@@ -68,7 +71,9 @@ class Window:
         return sum(
             count
             for cell, count in self.counts.items()
-            if cell.dimension == CRITICAL and cell.segment == OVERALL and cell.mark != FAILED
+            if cell.dimension == CRITICAL
+            and cell.segment == OVERALL
+            and cell.mark in {CRITICAL_NO, CRITICAL_YES}
         )
 
 
@@ -103,22 +108,24 @@ def all_stats(counts: BucketCounts) -> dict[tuple[str, str], WindowStats]:
         series[dimension, segment][mark, rate] += count
     units = {segment: _units(classes) for (name, segment), classes in series.items() if name == CRITICAL}
     return {
-        (dimension, segment): _stats(dimension, segment, classes, units.get(segment, (0, 0)))
+        (dimension, segment): _stats(dimension, segment, classes, units.get(segment, (0, 0, 0)))
         for (dimension, segment), classes in series.items()
     }
 
 
 def no_stats(dimension: str, segment: str) -> WindowStats:
     """Return the figures of a series without a single judgment."""
-    return _stats(dimension, segment, {}, (0, 0))
+    return _stats(dimension, segment, {}, (0, 0, 0))
 
 
-def _units(classes: Classes) -> tuple[int, int]:
+def _units(classes: Classes) -> tuple[int, int, int]:
+    """Return how many were judged, failed and thinned out."""
     failed = sum(count for (mark, _), count in classes.items() if mark == FAILED)
-    return sum(classes.values()) - failed, failed
+    thinned = sum(count for (mark, _), count in classes.items() if mark == THINNED)
+    return sum(classes.values()) - failed - thinned, failed, thinned
 
 
-def _stats(dimension: str, segment: str, classes: Classes, units: tuple[int, int]) -> WindowStats:
+def _stats(dimension: str, segment: str, classes: Classes, units: tuple[int, int, int]) -> WindowStats:
     marks = (CRITICAL_NO, CRITICAL_YES) if dimension == CRITICAL else _SCORES
     scored = [
         (float(mark), _weight(rate), count)
@@ -126,7 +133,7 @@ def _stats(dimension: str, segment: str, classes: Classes, units: tuple[int, int
         if mark in marks
     ]
     plain = [(score, 1.0, count) for score, _, count in scored]
-    judged, failed = units
+    judged, failed, thinned = units
     mean, low, high = _hajek(scored)
     mean_unweighted, _, _ = _hajek(plain)
     whole_units = dimension == CRITICAL
@@ -147,6 +154,7 @@ def _stats(dimension: str, segment: str, classes: Classes, units: tuple[int, int
         pass_at_4_unweighted=None if whole_units else _share(plain, PASS_MIN, SCORE_MAX),
         critical_rate_unweighted=_share(plain, *bad),
         weight=math.fsum(weight * count for _, weight, count in scored),
+        thinned=thinned,
     )
 
 
