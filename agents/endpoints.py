@@ -1,17 +1,19 @@
 """The endpoints of a process: one for each address, shared by all its judges; and what keeps the judge running."""
 
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import structlog
 
 from monitor.judging.allowance import Allowance
-from monitor.judging.breaker import BreakerPolicy
+from monitor.judging.breaker import BreakerPolicy, Phase
 from monitor.judging.budget import Purse
 from monitor.judging.judge import Judge, Scored
 from monitor.judging.judgment import JudgeRequest
 from monitor.judging.limiter import LimiterPolicy
 from monitor.judging.policy import JudgePolicy, Presentation, Scoring
 from monitor.judging.probability import LEVELS
+from monitor.metrics import Metrics
 from monitor.policy import ConfigError, Policy
 from monitor.settings import Settings
 
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
 
 QUEUE_SECONDS = 300.0
 """Beside its deadline, how long a judgment in hand may stand in line for its first call."""
+
+PHASES = (Phase.CLOSED, Phase.HALF_OPEN, Phase.OPEN)
+"""Of a breaker, by the number that stands for each in the metrics."""
 
 log = structlog.get_logger()
 
@@ -75,6 +80,13 @@ class Endpoints:
                 raise ConfigError(f"{error} (asked of {key} {policy.model})") from None
             if unknown is not None:
                 log.warning("judge_not_probed", model=policy.model, reason=unknown)
+
+    def measure(self, metrics: Metrics) -> None:
+        """Tell the state of each endpoint, by its host."""
+        for base_url, endpoint in self._known.items():
+            host = urlsplit(base_url or "").hostname or "default"
+            metrics.gauge("monitor_judge_breaker", PHASES.index(endpoint.gate.phase), endpoint=host)
+            metrics.gauge("monitor_judge_limit", endpoint.gate.limit, endpoint=host)
 
     async def close(self) -> None:
         """Let go of all connections."""

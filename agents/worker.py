@@ -5,8 +5,9 @@ The exit status is the orchestrator's signal: 0 after SIGTERM, 1 when a stage fa
 
 import asyncio
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import structlog
@@ -160,7 +161,9 @@ async def work(services: Services, names: Sequence[str]) -> int:
         if "judge" in names:
             await services.endpoints.probe()
         await asyncio.gather(*(_start(stage) for stage in stages))
-        failure = await _until_over(stages, stopping, metrics, pulse)
+        failure = await _until_over(
+            stages, stopping, metrics, pulse, measure=partial(services.endpoints.measure, metrics)
+        )
     finally:
         await asyncio.gather(*(_stop(stage) for stage in stages))
         for receiver in receivers.values():
@@ -191,9 +194,15 @@ async def _stop(stage: Stage) -> None:
 
 
 async def _until_over(
-    stages: Sequence[Stage], stopping: asyncio.Event, metrics: Metrics, pulse: Pulse
+    stages: Sequence[Stage],
+    stopping: asyncio.Event,
+    metrics: Metrics,
+    pulse: Pulse,
+    *,
+    measure: Callable[[], None],
 ) -> str | None:
     while not stopping.is_set():
+        measure()
         for stage in stages:
             if stage.app.crashed:
                 return f"{stage.name}: {stage.app.crash_reason!r}"

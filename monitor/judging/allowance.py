@@ -52,6 +52,8 @@ class Allowance:
         self._answer_tokens = answer_tokens
         self._calls = calls
         self._suspects = suspects
+        self.fill: float | None = None
+        """How full the fullest budget was at the last request; None before the first."""
 
     async def ask(self, request: JudgeRequest, judgment_id: str, *, now: datetime) -> Granted:
         """Reserve what a judgment may cost, or say why it is not judged."""
@@ -60,6 +62,7 @@ class Allowance:
         tenant = request.conversation.attributes.tenant
         claims = claims_of(self._budget, tenant=tenant, tokens=tokens, money=money, now=now)
         reserved = await self._purse.reserve(claims)
+        self.fill = reserved.fill
         if not reserved.granted:
             return Granted(NotScored(kind=FailureKind.BUDGET, reason="judge.budget is used up"))
         if reserved.fill < self._budget.thin_from:

@@ -83,6 +83,12 @@ class Executor:
         self._fallback = fallback
         self._fallback_on = frozenset(fallback_on)
 
+    @property
+    def budget_left(self) -> float | None:
+        """Return the share that is left of the fullest budget; None where nothing is limited, or nothing known."""
+        fill = None if self._allowance is None else self._allowance.fill
+        return None if fill is None else max(0.0, 1 - fill)
+
     async def record_of(
         self, request: JudgeRequest, *, now: Callable[[], datetime]
     ) -> Judgment | JudgeFailure:
