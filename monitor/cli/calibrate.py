@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 import typer
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 from rich.console import Console
 from rich.table import Table
 
@@ -21,7 +21,6 @@ from monitor.cli.replay_file import START
 from monitor.cli.thresholds import check_probability, show_thresholds
 from monitor.conversations.conversation import Conversation
 from monitor.intake.decode import Rejected
-from monitor.intake.event import Reference
 from monitor.judging.calibration import Answer, Share
 from monitor.judging.cascade import Unkept
 from monitor.judging.executor import Executor, ExecutorPolicy
@@ -35,7 +34,6 @@ from monitor.review.calibrate import DimensionReport, Labels, Report, calibratio
 from monitor.review.threshold import fit_thresholds
 from monitor.settings import Settings
 
-_REFERENCES: TypeAdapter[tuple[Reference, ...]] = TypeAdapter(tuple[Reference, ...])
 SHOWN_MAX = 10
 """Disagreements in the table; all of them are in the file."""
 
@@ -125,19 +123,7 @@ def read_labels(path: Path, *, region: str) -> Iterator[Labelled]:
             raise ConfigError(f"{where}: the id {conversation.id} stands twice; give each case its own")
         seen.add(conversation.id)
         line = json.loads(told[number - 1])
-        yield Labelled(_labels(where, line, conversation), _with_references(where, line, conversation))
-
-
-def _with_references(where: str, line: dict[str, Any], conversation: Conversation) -> Conversation:
-    """Give every turn the documents that the line names, by id or with their text."""
-    if "references" not in line:
-        return conversation
-    try:
-        references = _REFERENCES.validate_python(line["references"])
-    except ValidationError as error:
-        raise ConfigError(f"{where}: references: {error.errors(include_url=False)[0]['msg']}") from None
-    turns = tuple(turn.model_copy(update={"references": references}) for turn in conversation.turns)
-    return conversation.model_copy(update={"turns": turns})
+        yield Labelled(_labels(where, line, conversation), conversation)
 
 
 def _labels(where: str, line: dict[str, Any], conversation: Conversation) -> Labels:
