@@ -108,8 +108,8 @@ def _at(policy: JudgePolicy, model: str, base_url: str | None) -> JudgePolicy:
     return policy.model_copy(update={"model": model, "base_url": base_url or policy.base_url})
 
 
-def allowance_of(policy: Policy, purse: Purse, rules: Judge) -> Allowance | None:
-    """Build the budget's guard; None where nothing is limited."""
+def allowance_of(policy: Policy, purse: Purse, rules: Judge, *, model: str | None = None) -> Allowance | None:
+    """Build the budget's guard, by the price of the model, the first one's if none is named; None without limits."""
     judge = policy.monitor.judge
     if not judge.budget.limited:
         return None
@@ -128,7 +128,7 @@ def allowance_of(policy: Policy, purse: Purse, rules: Judge) -> Allowance | None
     return Allowance(
         purse,
         judge.budget,
-        price=judge.price,
+        price=judge.prices.get(model or judge.model or ""),
         answer_tokens=1 if yes_no else judge.max_tokens,
         calls=calls,
         suspects=suspects,

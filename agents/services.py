@@ -168,7 +168,7 @@ def _further_stages(
         policy.rubric.version,
         limits,
         gate=endpoints.at(base_url).gate,
-        allowance=allowance_of(policy, stores.purse, rules),
+        allowance=allowance_of(policy, stores.purse, rules, model=wanted.model),
     )
     return second, Executor(rules, Unkept(), policy.rubric.version, limits)
 

@@ -273,11 +273,12 @@ def _check_judge(judge: JudgePolicy, dimensions: set[str]) -> None:
             "monitor.yaml: judge.probability_thresholds: only used with judge.scoring: probability; say that too, "
             "or take them out"
         )
-    if judge.budget.counts_money and judge.price is None:
-        raise ConfigError(
-            f"monitor.yaml: judge.budget: limits money, and judge.prices has no price of {judge.model}; add it, "
-            "or limit tokens instead"
-        )
+    for model in judge.models_asked if judge.budget.counts_money else ():
+        if model not in judge.prices:
+            raise ConfigError(
+                f"monitor.yaml: judge.budget: limits money, and judge.prices has no price of {model}; add it, "
+                "or limit tokens instead"
+            )
     if judge.fallback and judge.fallback.backend == "llm" and not judge.fallback.model:
         raise ConfigError("monitor.yaml: judge.fallback.model: missing; backend llm needs the model's name")
 

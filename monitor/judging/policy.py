@@ -127,6 +127,8 @@ class JudgePolicy(_Section):
     health: HealthPolicy = HealthPolicy()
 
     @property
-    def price(self) -> Price | None:
-        """Return the price of the model that is asked."""
-        return self.prices.get(self.model or "")
+    def models_asked(self) -> tuple[str, ...]:
+        """Return the models that may be asked: the judge, the second of a cascade, the fallback."""
+        second = self.cascade.model
+        instead = self.fallback.model if self.fallback is not None else None
+        return (self.model or "", *(model for model in (second, instead) if model is not None))
