@@ -128,7 +128,7 @@ def allowance_of(policy: Policy, purse: Purse, rules: Judge, *, model: str | Non
     return Allowance(
         purse,
         judge.budget,
-        price=judge.prices.get(model or judge.model or ""),
+        price=judge.price if model is None else judge.prices.get(model),
         answer_tokens=1 if yes_no else judge.max_tokens,
         calls=calls,
         suspects=suspects,

@@ -132,3 +132,8 @@ class JudgePolicy(_Section):
         second = self.cascade.model
         instead = self.fallback.model if self.fallback is not None else None
         return (self.model or "", *(model for model in (second, instead) if model is not None))
+
+    @property
+    def price(self) -> Price | None:
+        """Return the price of the model that is asked."""
+        return self.prices.get(self.model or "")
