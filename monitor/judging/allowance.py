@@ -79,6 +79,16 @@ class Allowance:
         """Put what it cost in the place of what was reserved."""
         await self._purse.settle(difference(granted.claims, usage))
 
+    async def count(self, request: JudgeRequest, usage: Usage, *, now: datetime) -> None:
+        """Count what was spent without asking first: a fallback comes in the place of a judgment that was granted."""
+        tokens = usage.prompt_tokens + usage.completion_tokens
+        if tokens:
+            tenant = request.conversation.attributes.tenant
+            money = usage.cost or 0.0
+            await self._purse.settle(
+                claims_of(self._budget, tenant=tenant, tokens=tokens, money=money, now=now)
+            )
+
     async def _importance(self, request: JudgeRequest) -> Importance:
         suspected = self._suspects is not None and await self._suspects(request)
         return importance_of(request, suspected=suspected)

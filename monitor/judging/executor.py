@@ -107,8 +107,11 @@ class Executor:
         record = self._record(request, self._judge.identity, reply, granted, judged_at=now())
         if isinstance(record, JudgeFailure) and self._fallback and record.kind in self._fallback_on:
             instead = await self._once(self._fallback, request)
+            if self._allowance is not None:
+                await self._allowance.count(request, instead.usage, now=now())
             if isinstance(instead, Scored):
-                other = self._record(request, self._fallback.identity, instead, Granted(), judged_at=now())
+                # It stands for what was thinned out as the first judge's judgment would have.
+                other = self._record(request, self._fallback.identity, instead, granted, judged_at=now())
                 record = type(other).model_validate(dict(other) | {"instead_of": record.kind})
         if isinstance(record, Judgment):
             await self._answers.put(record)

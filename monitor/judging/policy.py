@@ -1,9 +1,9 @@
 """The judge section of monitor.yaml: which judge speaks, what its endpoint is able to, and its limits."""
 
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from monitor.judging.cascade import CascadePolicy
 from monitor.judging.health import HealthPolicy
@@ -95,6 +95,18 @@ class FallbackSection(_Section):
         FailureKind.UNREADABLE,
         FailureKind.EXPIRED,
     )
+
+    @model_validator(mode="after")
+    def _judges_what_may_be_judged(self) -> Self:
+        if FailureKind.OWN_TRAFFIC in self.on:
+            raise ValueError("on: own_traffic is never judged, by nobody; take it out")
+        if FailureKind.THINNED in self.on:
+            raise ValueError("on: what is thinned out is stood for by what was kept; take it out")
+        if FailureKind.BUDGET in self.on and self.backend == "llm":
+            raise ValueError(
+                "on: a model would go on spending when the budget is used up; say backend: rules"
+            )
+        return self
 
 
 class JudgePolicy(_Section):
