@@ -23,6 +23,8 @@ from tests.servers.small_model import small_model
 FOLDER = ROOT / ".venv" / "models"
 DEADLINE_SECONDS = 300.0
 """It is slow, and a busy machine makes it slower; what it can do is tested, not how fast."""
+ONE = Rubric(dimensions=the_rubric().dimensions[:1])
+"""One dimension: five take five times as long, and show nothing more of the form."""
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
@@ -73,7 +75,7 @@ def questions(count: int) -> list[JudgeRequest]:
 
 async def test_ten_judgments_with_a_schema_are_all_valid(url: str) -> None:
     """The strictest reader, on a model that can do little else than keep to a grammar."""
-    judge = a_judge(url, the_rubric(), Scoring.WRITTEN)
+    judge = a_judge(url, ONE, Scoring.WRITTEN)
 
     replies = [await judge.judge(request) for request in questions(10)]
     await judge.close()
@@ -85,8 +87,7 @@ async def test_ten_judgments_with_a_schema_are_all_valid(url: str) -> None:
 
 async def test_probability_gives_a_number_for_every_level(url: str) -> None:
     """Four questions share their beginning; each is read from the logprobs of one word."""
-    one = Rubric(dimensions=the_rubric().dimensions[:1])
-    judge = a_judge(url, one, Scoring.PROBABILITY)
+    judge = a_judge(url, ONE, Scoring.PROBABILITY)
 
     replies = [await judge.judge(request) for request in questions(2)]
     await judge.close()
