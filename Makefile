@@ -22,7 +22,7 @@ demo: $(DEMO_READY) ## Show the whole way of the data in about a minute: no key,
 	@$(BIN)/monitor demo
 
 test: $(DEV_READY) ## Run all tests but the faults and the slow ones, with branch coverage (PYTEST_ARGS="-k gates" for some)
-	$(BIN)/python -m pytest -m "not faults and not slow" --cov --cov-branch --cov-report=term:skip-covered $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not faults and not slow" --cov --cov-branch --cov-report=term:skip-covered $(PYTEST_ARGS)
 
 faults: $(DEV_READY) ## Kill processes and cut connections on a real Kafka (Java 17 and Maven); takes minutes
 	$(BIN)/python -m pytest -m faults $(PYTEST_ARGS)

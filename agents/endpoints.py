@@ -7,7 +7,7 @@ import structlog
 
 from monitor.judging.allowance import Allowance
 from monitor.judging.breaker import BreakerPolicy, Phase
-from monitor.judging.budget import Purse
+from monitor.judging.budget import Importance, Purse
 from monitor.judging.judge import Judge, Scored
 from monitor.judging.judgment import JudgeRequest
 from monitor.judging.limiter import LimiterPolicy
@@ -108,7 +108,14 @@ def _at(policy: JudgePolicy, model: str, base_url: str | None) -> JudgePolicy:
     return policy.model_copy(update={"model": model, "base_url": base_url or policy.base_url})
 
 
-def allowance_of(policy: Policy, purse: Purse, rules: Judge, *, model: str | None = None) -> Allowance | None:
+def allowance_of(
+    policy: Policy,
+    purse: Purse,
+    rules: Judge,
+    *,
+    model: str | None = None,
+    importance: Importance | None = None,
+) -> Allowance | None:
     """Build the budget's guard, by the price of the model, the first one's if none is named; None without limits."""
     judge = policy.monitor.judge
     if not judge.budget.limited:
@@ -132,4 +139,5 @@ def allowance_of(policy: Policy, purse: Purse, rules: Judge, *, model: str | Non
         answer_tokens=1 if yes_no else judge.max_tokens,
         calls=calls,
         suspects=suspects,
+        importance=importance,
     )

@@ -7,11 +7,14 @@ from datetime import UTC, datetime, timedelta
 from agents.documents import consulting, in_event
 from agents.endpoints import QUEUE_SECONDS, Endpoints, allowance_of
 from monitor.adapters.redis_alerts import RedisAlerts
+from monitor.adapters.redis_anchors import RedisAnchors
 from monitor.adapters.redis_answers import RedisAnswers
 from monitor.adapters.redis_budget import RedisPurse
 from monitor.adapters.redis_calibrations import RedisCalibrations
+from monitor.adapters.redis_census import RedisCensus
 from monitor.adapters.redis_changes import RedisChanges
 from monitor.adapters.redis_clock import RedisClock
+from monitor.adapters.redis_configurations import RedisConfigurations
 from monitor.adapters.redis_connection import blocking_client, waiting_client
 from monitor.adapters.redis_conversations import RedisConversations
 from monitor.adapters.redis_functions import Client
@@ -21,6 +24,7 @@ from monitor.adapters.redis_heartbeats import BlockingHeartbeats, RedisHeartbeat
 from monitor.adapters.redis_keys import Keys
 from monitor.adapters.redis_review import RedisReview
 from monitor.adapters.redis_sampling import RedisSampling
+from monitor.adapters.redis_splices import RedisSplices
 from monitor.adapters.redis_windows import RedisWindows
 from monitor.judging.cascade import Unkept
 from monitor.judging.executor import Executor, ExecutorPolicy, Gate
@@ -45,13 +49,17 @@ class Stores:
     alerts: RedisAlerts
     groups: RedisGroups
     changes: RedisChanges
+    census: RedisCensus
     heartbeats: RedisHeartbeats
     review: RedisReview
     answers: RedisAnswers
+    anchors: RedisAnchors
     calibrations: RedisCalibrations
     health: RedisHealth
+    configurations: RedisConfigurations
     clock: RedisClock
     purse: RedisPurse
+    splices: RedisSplices
 
     async def start(self) -> None:
         """Load the server-side functions; raises StoreUnavailable."""
@@ -65,6 +73,7 @@ class Stores:
             self.clock,
             self.purse,
             self.health,
+            self.configurations,
         ):
             await store.start()
 
@@ -98,8 +107,8 @@ class Services:
         await self.stores.close()
 
 
-def build_stores(settings: Settings, policy: Policy) -> Stores:
-    """Wire the stores; nothing is connected yet."""
+def build_stores(settings: Settings, policy: Policy, *, account: str = "") -> Stores:
+    """Wire the stores; nothing is connected yet. An account's budget is its own."""
     client = waiting_client(settings.redis)
     keys = Keys(settings.namespace, policy.monitor.windows.shards)
     return Stores(
@@ -109,19 +118,23 @@ def build_stores(settings: Settings, policy: Policy) -> Stores:
         alerts=RedisAlerts(client, keys),
         groups=RedisGroups(client, keys),
         changes=RedisChanges(client, keys),
+        census=RedisCensus(client, keys),
         heartbeats=RedisHeartbeats(client, keys),
         review=RedisReview(client, keys),
         answers=RedisAnswers(client, keys, keep_days=policy.monitor.conversations.keep_records_days),
+        anchors=RedisAnchors(client, keys),
         calibrations=RedisCalibrations(client, keys),
         health=RedisHealth(client, keys),
+        configurations=RedisConfigurations(client, keys),
         clock=RedisClock(client, keys, partitions=policy.monitor.topics.partitions),
-        purse=RedisPurse(client, keys),
+        purse=RedisPurse(client, keys, account=account),
+        splices=RedisSplices(client, keys),
     )
 
 
-def build_services(settings: Settings, policy: Policy) -> Services:
+def build_services(settings: Settings, policy: Policy, *, account: str = "") -> Services:
     """Wire judge and stores; raises ConfigError where the judge cannot speak."""
-    stores = build_stores(settings, policy)
+    stores = build_stores(settings, policy, account=account)
     wanted = policy.monitor.judge
     endpoints = Endpoints(settings, wanted)
     judge = build_judge(settings, policy, endpoints)

@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from monitor.adapters.embedded_kafka import EmbeddedKafka
 from monitor.adapters.embedded_process import end_with_parent
 from monitor.adapters.embedded_valkey import EmbeddedValkey
 from monitor.adapters.kafka_admin import KafkaAdmin
+from monitor.judging.shadow import SHADOW
 from monitor.policy import Policy
 from monitor.settings import Settings, process_environment
 from monitor.topics import topics
@@ -57,7 +59,7 @@ class Deployment(AbstractContextManager["Deployment"]):
     _kafka: EmbeddedKafka | None = field(default=None, init=False)
     _redis: EmbeddedValkey | None = field(default=None, init=False)
     _children: list[_Child] = field(default_factory=list, init=False)
-    _restarts: int = field(default=0, init=False)
+    _restarts: Counter[str] = field(default_factory=Counter, init=False)
 
     def __enter__(self) -> Self:
         """Start servers, topics and processes."""
@@ -65,7 +67,8 @@ class Deployment(AbstractContextManager["Deployment"]):
             self._start_servers()
             self._create_topics()
             self._spawn("sample", ["sample"])
-            for stages in WORKERS:
+            trial = ((SHADOW,),) if self.policy.monitor.judge.shadow else ()
+            for stages in (*WORKERS, *trial):
                 self._spawn("-".join(stages), ["work", *stages])
         except BaseException:
             self.stop()
@@ -84,11 +87,17 @@ class Deployment(AbstractContextManager["Deployment"]):
             status = child.process.poll()
             if status is None:
                 continue
-            if self._restarts < self.restarts_max:
-                self._restarts += 1
-                log.error("process_restarted", process=child.name, status=status, restarts=self._restarts)
+            # A judge on trial that does not stay up must not use up what the others may need.
+            counted = SHADOW if child.name == SHADOW else ""
+            if self._restarts[counted] < self.restarts_max:
+                self._restarts[counted] += 1
+                restarts = self._restarts[counted]
+                log.error("process_restarted", process=child.name, status=status, restarts=restarts)
                 self._children.remove(child)
                 self._spawn(child.name, child.arguments)
+            elif counted:
+                log.error("shadow_given_up", status=status, log=str(child.log_file or ""))
+                self._children.remove(child)
             else:
                 where = f"; its log: {child.log_file}\n{_tail(child.log_file)}" if child.log_file else ""
                 raise ProcessFailed(f"the process {child.name} ended with status {status}{where}")

@@ -4,7 +4,9 @@ The exit status is the orchestrator's signal: 0 after SIGTERM, 1 when a stage fa
 """
 
 import asyncio
+import os
 import signal
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,7 +14,7 @@ from typing import Any
 
 import structlog
 
-from agents import aggregate, assemble, changes, evaluate, judge, notify, watchdog
+from agents import aggregate, anchors, assemble, changes, evaluate, judge, notify, shadow, watchdog
 from agents.app import build_app
 from agents.consume import Progress
 from agents.heartbeat import Pulse, Ticks, instance_of, living_name
@@ -24,6 +26,7 @@ from monitor.alerting.agreement import Calibrated
 from monitor.alerting.gathering import Background
 from monitor.alerting.receiver import Receiver
 from monitor.judging.cascade import Cascade
+from monitor.judging.shadow import SHADOW
 from monitor.metrics import Metrics, NoMetrics
 from monitor.pipeline import Pipeline, Ports
 from monitor.topics import DEAD_LETTERS, LED_STAGES
@@ -54,7 +57,9 @@ class Stage:
 
     @property
     def living_name(self) -> str | None:
-        """Return under which name it gives a sign of life now."""
+        """Return under which name it gives a sign of life now; a shadow's end is no trouble of the monitor's."""
+        if self.name == SHADOW:
+            return None
         leads = self.ticks is not None and bool(self.app.is_leader())
         return living_name(self.name, in_hand_seconds=self.in_hand_seconds, ticks=self.ticks, leads=leads)
 
@@ -85,6 +90,8 @@ def build_stage(
             changes=services.stores.changes, agreement=Calibrated(services.stores.calibrations)
         ),
         health=services.stores.health,
+        anchors=anchors.live_anchors(services),
+        configurations=services.stores.configurations,
     )
     publisher = MeteredPublisher(FaustPublisher(app), metrics, stage=name, dead_letters=prefix + DEAD_LETTERS)
     pipeline = Pipeline(ports, policy, publisher, prefix=prefix)
@@ -98,10 +105,13 @@ def build_stage(
             progress = judge.attach(
                 app, pipeline, concurrency=concurrency, prefix=prefix, metrics=metrics, gate=services.gate
             )
+            anchors.attach(app, services)
         case "aggregate":
             progress = aggregate.attach(app, pipeline, prefix=prefix, metrics=metrics)
         case "changes":
             progress = changes.attach(app, pipeline, prefix=prefix, metrics=metrics)
+        case "shadow":
+            progress = shadow.attach(app, services, publisher, prefix=prefix, metrics=metrics)
         case "evaluate":
             evaluate.attach(
                 app,
@@ -157,38 +167,70 @@ async def work(services: Services, names: Sequence[str]) -> int:
     stages = [build_stage(name, services, receivers, metrics) for name in names]
     pulse = Pulse(services.stores.heartbeats, instance_of(services.settings), services.now)
     failure: str | None = "it did not start"
+    starting = asyncio.ensure_future(_start(services, stages))
+    stopped = False
     try:
-        if "judge" in names:
-            await services.endpoints.probe()
-        await asyncio.gather(*(_start(stage) for stage in stages))
-        failure = await _until_over(
-            stages, stopping, metrics, pulse, measure=partial(services.endpoints.measure, metrics)
-        )
+        if await _finished(starting, stopping):
+            failure = await _until_over(
+                stages, stopping, metrics, pulse, measure=partial(services.endpoints.measure, metrics)
+            )
+        else:
+            log.warning("stopped_while_starting")
+            failure = None
     finally:
-        await asyncio.gather(*(_stop(stage) for stage in stages))
+        stopped = await _stop(stages, starting)
         for receiver in receivers.values():
             await receiver.close()
-        if failure is None:
+        if failure is None and stopped:
             await pulse.end()
         await services.close()
     if failure:
         log.critical("worker_failed", reason=failure)
-    return 1 if failure else 0
+    status = 1 if failure else 0
+    if not stopped:
+        # What Faust does not end would keep the loop, and with it the process, for ever.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+    return status
 
 
-async def _start(stage: Stage) -> None:
+async def _start(services: Services, stages: Sequence[Stage]) -> None:
+    if any(stage.name in {"judge", SHADOW} for stage in stages):
+        await services.endpoints.probe()
+    await asyncio.gather(*(_start_stage(stage) for stage in stages))
+
+
+async def _start_stage(stage: Stage) -> None:
     stage.app.finalize()
     await stage.app.maybe_start()
     log.info("stage_started", stage=stage.name)
 
 
-async def _stop(stage: Stage) -> None:
-    # Faust waits without end for a broker that is gone.
+async def _finished(task: "asyncio.Future[None]", stopping: asyncio.Event) -> bool:
+    """Wait for a task, but not beyond the wish to stop; return whether it is done, and raise what it raised."""
+    wish: asyncio.Future[Any] = asyncio.ensure_future(stopping.wait())
+    await asyncio.wait([task, wish], return_when=asyncio.FIRST_COMPLETED)
+    wish.cancel()
+    if task.done():
+        task.result()
+    return task.done()
+
+
+async def _stop(stages: Sequence[Stage], starting: "asyncio.Future[None]") -> bool:
+    """Stop all stages, and the start if it is not over; return whether that worked in time."""
+    starting.cancel()
+    stops = [asyncio.ensure_future(_stop_stage(stage)) for stage in stages]
+    # Faust waits without end for a broker that is gone, and does not always end when it is cancelled.
+    _, undone = await asyncio.wait({starting, *stops}, timeout=STOP_LIMIT_SECONDS)
+    if undone:
+        log.warning("stages_not_stopped", count=len(undone - {starting}), after_seconds=STOP_LIMIT_SECONDS)
+    return not undone
+
+
+async def _stop_stage(stage: Stage) -> None:
     try:
-        async with asyncio.timeout(STOP_LIMIT_SECONDS):
-            await stage.app.stop()
-    except TimeoutError:
-        log.warning("stage_not_stopped", stage=stage.name, after_seconds=STOP_LIMIT_SECONDS)
+        await stage.app.stop()
     except Exception as error:  # noqa: BLE001 - a crashed app may fail to stop; the others must stop all the same
         log.warning("stage_stopped_badly", stage=stage.name, error=type(error).__name__)
 

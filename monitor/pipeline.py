@@ -20,10 +20,12 @@ from monitor.alerting.alert import Transition
 from monitor.alerting.delivery import Attempt
 from monitor.alerting.gathering import Background
 from monitor.alerting.group_store import GroupStore
+from monitor.alerting.judges import LiveAnchors
 from monitor.alerting.receiver import Receiver
 from monitor.alerting.store import AlertStore
 from monitor.clock import ClockStore
 from monitor.conversations.store import ConversationStore
+from monitor.detection.registry import ConfigurationStore
 from monitor.hops.aggregate import Aggregate
 from monitor.hops.assemble import Assemble
 from monitor.hops.changes import RecordChanges
@@ -58,6 +60,9 @@ class Ports:
     now: Now
     background: Background = field(default_factory=Background)
     health: HealthStore | None = None
+    anchors: LiveAnchors | None = None
+    """The anchors of the judge whose series speak; None where none are judged."""
+    configurations: ConfigurationStore | None = None
     cascade: Cascade | None = None
     """Several judges in stages, in the executor's place; None for one judge."""
 
@@ -100,6 +105,7 @@ class Pipeline:
             now=ports.now,
             background=ports.background,
             health=ports.health,
+            configurations=ports.configurations,
         )
         self._evaluate = Evaluate(
             windows=ports.windows,
@@ -114,6 +120,8 @@ class Pipeline:
             background=ports.background,
             health=ports.health,
             health_policy=policy.monitor.judge.health,
+            anchors=ports.anchors,
+            configurations=ports.configurations,
         )
         self._changes = RecordChanges(
             background=ports.background, publisher=publisher, prefix=prefix, now=ports.now

@@ -73,6 +73,8 @@ class Policy(_Section):
     rubric: Rubric
     gates: GatePolicy
     routing: RoutingPolicy
+    shadow_rubric: Rubric | None = None
+    """The rubric of the judge on trial, where it has one of its own."""
 
 
 _FILES: Mapping[str, type[BaseModel]] = {
@@ -108,9 +110,28 @@ def load_policy(folder: Path | None = None, *, clock: ClockKind | None = None) -
         read["monitor"] = MonitorPolicy.model_validate(
             dict(monitor) | {"clock": {**dict(monitor.clock), "kind": clock}}
         )
+    shadow = read["monitor"].judge.shadow
+    if shadow is not None and shadow.rubric is not None:
+        read["shadow_rubric"] = _shadow_rubric(folder, shadow.rubric)
     policy = Policy(**read)
     _check_together(policy)
     return policy
+
+
+def shadow_of(policy: Policy) -> Policy | None:
+    """Return what a deployment of the judge on trial alone would be given; None where there is none."""
+    judge = policy.monitor.judge.of_shadow
+    if judge is None:
+        return None
+    monitor = policy.monitor.model_copy(update={"judge": judge})
+    return policy.model_copy(update={"monitor": monitor, "rubric": policy.shadow_rubric or policy.rubric})
+
+
+def _shadow_rubric(folder: Path | None, name: str) -> Rubric:
+    path = folder / name if folder is not None else Path(name)
+    if not path.is_file():
+        raise ConfigError(f"monitor.yaml: judge.shadow.rubric: {name}: no such file beside monitor.yaml")
+    return _read(path, name, Rubric)
 
 
 def _read(path: Path | Traversable, name: str, model: type[_M]) -> _M:
@@ -202,6 +223,7 @@ def _check_together(policy: Policy) -> None:
     _check_slo(policy)
     _check_judge(policy.monitor.judge, set(policy.rubric.names))
     _check_grounded(policy)
+    _check_shadow(policy.monitor.judge)
     _check_limits(policy.monitor)
     age_hours = policy.monitor.conversations.max_age_seconds / 3600
     if policy.sampling.remember_hours <= age_hours:
@@ -292,6 +314,19 @@ def _check_grounded(policy: Policy) -> None:
                 f"monitor.yaml: references.grounded: the rubric has no dimension {name}; "
                 f"it has {', '.join(sorted(known))}"
             )
+
+
+def _check_shadow(judge: JudgePolicy) -> None:
+    shadow = judge.of_shadow
+    if shadow is None:
+        return
+    if shadow.backend == "llm" and not shadow.model:
+        raise ConfigError("monitor.yaml: judge.shadow.model: missing; backend llm needs the model's name")
+    if shadow.budget.counts_money and shadow.price is None:
+        raise ConfigError(
+            f"monitor.yaml: judge.shadow.budget: limits money, and judge.prices has no price of {shadow.model}; "
+            "add it, or limit tokens instead"
+        )
 
 
 def _check_limits(monitor: MonitorPolicy) -> None:

@@ -11,6 +11,7 @@ from monitor.conversations.conversation import EndReason
 from monitor.conversations.policy import ConversationPolicy
 from monitor.conversations.store import Arrival, Explained, TakenIn, Taking
 from monitor.judging.judgment import JUDGMENT_RECORD, JudgeFailure, Judgment
+from monitor.judging.shadow import counted_as
 
 _OF_A_FAILURE = (Outcome.FAILED, Outcome.EXPIRED, Outcome.THINNED)
 
@@ -177,8 +178,8 @@ class MemoryConversations:
         before = record.judged.get(one.judgment_id)
         if before is None or before.outcome not in {one.outcome, "judged"}:
             if before is not None:
-                self._funnel[f"judgment:{one.target.kind}|{before.outcome}"] -= 1
-            self._funnel[f"judgment:{one.target.kind}|{one.outcome}"] += 1
+                self._funnel[f"judgment:{counted_as(one)}|{before.outcome}"] -= 1
+            self._funnel[f"judgment:{counted_as(one)}|{one.outcome}"] += 1
             record.judged[one.judgment_id] = one
         outcome = Outcome(one.outcome)
         for event_id in one.event_ids:

@@ -2,8 +2,9 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 
+from monitor.sampling.census import CensusCounts
 from monitor.sampling.decision import Kept
 from monitor.sampling.sampler import PartitionTally
 from monitor.sampling.store import Remembered, Sighting, Source
@@ -56,6 +57,23 @@ class MemorySampling:
     def census(self) -> dict[tuple[int, str, str], int]:
         """Return the census by (bucket start, stratum, signal)."""
         return dict(self._census)
+
+
+class MemoryCensus:
+    """The port `CensusStore` on the twin of what the sampler remembers."""
+
+    def __init__(self, sampling: MemorySampling) -> None:
+        """Take the twin that the sampler writes."""
+        self._sampling = sampling
+
+    async def counts(self, start: datetime, end: datetime) -> CensusCounts:
+        """Return the buckets that begin in [start, end)."""
+        found: defaultdict[datetime, dict[tuple[str, str], int]] = defaultdict(dict)
+        for (bucket, stratum, signal), count in sorted(self._sampling.census().items()):
+            at = datetime.fromtimestamp(bucket, UTC)
+            if start <= at < end:
+                found[at][stratum, signal] = count
+        return dict(found)
 
 
 def _hour(moment: datetime) -> int:

@@ -7,11 +7,12 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import httpx2
 import msgspec
-from openai import APIStatusError, AsyncOpenAI, DefaultAioHttpClient
+from openai import AsyncOpenAI, DefaultAioHttpClient
 
 from monitor.adapters.endpoint_gate import EndpointGate
-from monitor.adapters.openai_failures import Refused, Retryable, failure_of, retryable_of
+from monitor.adapters.openai_failures import Refused, Retryable, answer_of, retryable_of
 from monitor.judging.breaker import BreakerPolicy
 from monitor.judging.judgment import FailureKind
 from monitor.judging.limiter import Answer, LimiterPolicy
@@ -35,14 +36,10 @@ class Endpoint:
         """Take the address; nothing is connected before the first call."""
         self.gate = EndpointGate(limits, breaker)
         self._timeout_seconds = timeout_seconds
-        self._connect: Callable[[], AsyncOpenAI] = lambda: AsyncOpenAI(
-            api_key=api_key,
-            base_url=base_url,
-            timeout=timeout_seconds,
-            max_retries=0,  # ours honour the deadline and count the attempts
-            http_client=DefaultAioHttpClient(timeout=timeout_seconds),
+        self._connect: Callable[[], _Connection] = lambda: _Connection(
+            api_key=api_key, base_url=base_url, timeout_seconds=timeout_seconds
         )
-        self._client: AsyncOpenAI | None = None
+        self._connection: _Connection | None = None
 
     async def post(
         self,
@@ -83,44 +80,54 @@ class Endpoint:
     async def close(self) -> None:
         """Close the connections; a later call would open new ones."""
         self.gate.close()
-        client, self._client = self._client, None
-        if client is not None:
-            await client.close()
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.close()
 
     async def _call(self, body: dict[str, Any], timeout_seconds: float) -> Any:
-        client = self._open()
+        if self._connection is None:
+            self._connection = self._connect()
         try:
             # The client's own timeout is one a read: a reply that drips would never end.
             async with asyncio.timeout(timeout_seconds):
-                # The SDK's errors and connections without the price of its models: a fifth of create() goes into
-                # its arguments, another into copying and writing the body (PEERS.md).
-                content = msgspec.json.encode(body)
-                response = await client.post("/chat/completions", cast_to=object, content=content)
+                answer = answer_of(await self._connection.post(msgspec.json.encode(body)))
         except TimeoutError as error:
             raise Retryable(FailureKind.TIMEOUT, "the endpoint did not answer in time") from error
-        except APIStatusError as error:
-            retryable = retryable_of(error)
-            if retryable is None:
-                raise Refused(failure_of(error), status=error.status_code) from error
-            raise retryable from error
-        except Exception as error:
-            retryable = retryable_of(error)
-            if retryable is None:
-                raise
-            raise retryable from error
-        match response:
+        except httpx2.RequestError as error:
+            raise retryable_of(error) from error
+        match answer:
             case {"choices": [{"message": dict()}, *_]}:
-                return response
+                return answer
             case dict():
                 raise Retryable(FailureKind.UNAVAILABLE, "the endpoint answered 200 without a choice")
             case _:
                 reason = "the endpoint answered 200 with something that is no JSON object"
                 raise Retryable(FailureKind.UNAVAILABLE, reason)
 
-    def _open(self) -> AsyncOpenAI:
-        if self._client is None:
-            self._client = self._connect()
-        return self._client
+
+class _Connection:
+    """The SDK's address, headers and HTTP client, and its requests without the price of building each anew.
+
+    Of the SDK's `create()` a fifth goes into its arguments and more into merging the same address and headers again
+    for every call; the HTTP client below it costs a tenth of it (benchmarks/judge_cost.py).
+    """
+
+    def __init__(self, *, api_key: str, base_url: str | None, timeout_seconds: float) -> None:
+        self._http = DefaultAioHttpClient(timeout=timeout_seconds)
+        client = AsyncOpenAI(api_key=api_key, base_url=base_url, http_client=self._http)
+        self._url = client.base_url.join("chat/completions")
+        headers = client.default_headers | client.auth_headers
+        self._headers = httpx2.Headers(
+            {name: said for name, said in headers.items() if isinstance(said, str)}
+        )
+
+    async def post(self, content: bytes) -> httpx2.Response:
+        return await self._http.send(
+            httpx2.Request("POST", self._url, headers=self._headers, content=content)
+        )
+
+    async def close(self) -> None:
+        await self._http.aclose()
 
 
 def reckoned(characters: int, answer_tokens: int) -> int:

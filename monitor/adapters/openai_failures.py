@@ -1,10 +1,12 @@
 """What may go wrong on the way to a model, in our words: what to try again and when, what to give up."""
 
-import json
 from datetime import datetime
 from email.utils import parsedate_to_datetime
+from typing import Any
 
-from openai import APIConnectionError, APIStatusError
+import httpx2
+import msgspec
+from openai import APIStatusError
 
 from monitor.judging.judge import NotScored
 from monitor.judging.judgment import FailureKind
@@ -35,44 +37,46 @@ class Refused(Exception):  # noqa: N818 - the endpoint's answer to the request i
         self.status = status
 
 
-def retryable_of(error: Exception) -> Retryable | None:
-    """Return the failure if another attempt may cure it; only 429, 5xx, transport and timeouts may."""
-    match error:
-        case APIStatusError():
-            return _status(error)
-        case APIConnectionError():
-            return _transport(error)
-        case json.JSONDecodeError() | UnicodeDecodeError():
-            return Retryable(FailureKind.UNAVAILABLE, "the endpoint answered 200 with broken JSON")
-        case _:
-            return None
-
-
-def failure_of(error: APIStatusError) -> NotScored:
-    """Return a refusal of the request itself; it would be refused again."""
-    return NotScored(kind=FailureKind.REJECTED, reason=_said(error))
-
-
-def _status(error: APIStatusError) -> Retryable | None:
+def answer_of(response: httpx2.Response) -> Any:
+    """Return what an answer holds; raises Retryable for 429, 5xx and broken JSON, Refused for other statuses."""
+    if response.is_success:
+        try:
+            return msgspec.json.decode(response.content)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            reason = "the endpoint answered 200 with broken JSON"
+            raise Retryable(FailureKind.UNAVAILABLE, reason) from error
+    refusal = _status_error(response)
     # An empty account answers 429 too, and no waiting fills it.
-    if error.code == "insufficient_quota":
-        return None
-    if error.status_code not in _TRY_AGAIN and error.status_code < _SERVER_ERRORS:
-        return None
-    kind = FailureKind.RATE_LIMITED if error.status_code == _TOO_MANY else FailureKind.UNAVAILABLE
-    return Retryable(kind, _said(error), wait_seconds=_told_to_wait(error))
+    again = refusal.status_code in _TRY_AGAIN or refusal.status_code >= _SERVER_ERRORS
+    if refusal.code == "insufficient_quota" or not again:
+        failure = NotScored(kind=FailureKind.REJECTED, reason=_said(refusal))
+        raise Refused(failure, status=refusal.status_code) from refusal
+    kind = FailureKind.RATE_LIMITED if refusal.status_code == _TOO_MANY else FailureKind.UNAVAILABLE
+    raise Retryable(kind, _said(refusal), wait_seconds=_told_to_wait(refusal)) from refusal
 
 
-def _transport(error: APIConnectionError) -> Retryable:
-    # With the aiohttp transport a refused or dropped connection arrives as APITimeoutError as well; whether time
-    # ran out, only the causes below it say.
-    causes = [error.__cause__]
+def retryable_of(error: httpx2.RequestError) -> Retryable:
+    """Return what a call that got no answer failed of; another attempt may cure it."""
+    # With the aiohttp transport a refused or dropped connection may arrive as a timeout as well; whether time ran
+    # out, only the causes below it say.
+    causes: list[BaseException | None] = [error.__cause__]
     while causes[-1] is not None:
         causes.append(causes[-1].__cause__ or causes[-1].__context__)
     if any(isinstance(cause, TimeoutError) for cause in causes):
         return Retryable(FailureKind.TIMEOUT, "the endpoint did not answer in time")
-    last = next((type(cause).__name__ for cause in reversed(causes) if cause is not None), "no cause given")
-    return Retryable(FailureKind.UNAVAILABLE, f"the endpoint is out of reach ({last})")
+    known = [cause for cause in causes if cause is not None]
+    return Retryable(
+        FailureKind.UNAVAILABLE, f"the endpoint is out of reach ({type((known or [error])[-1]).__name__})"
+    )
+
+
+def _status_error(response: httpx2.Response) -> APIStatusError:
+    try:
+        body = msgspec.json.decode(response.content)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        body = None
+    said = body.get("error", body) if isinstance(body, dict) else body
+    return APIStatusError("refused", response=response, body=said)
 
 
 def _said(error: APIStatusError) -> str:

@@ -12,9 +12,10 @@ _FILL_PARTS = 1_000_000
 class RedisPurse:
     """The port `Purse`."""
 
-    def __init__(self, client: Client, keys: Keys) -> None:
-        """Take the client; nothing is sent yet."""
+    def __init__(self, client: Client, keys: Keys, *, account: str = "") -> None:
+        """Take the client; nothing is sent yet. What is counted in one account counts in no other."""
         self._keys = keys
+        self._account = (account,) if account else ()
         self._functions = Functions(client, "cm_budget")
 
     async def start(self) -> None:
@@ -41,4 +42,4 @@ class RedisPurse:
         await self._functions.call("cm_budget_settle", self._names(claims), arguments)
 
     def _names(self, claims: Sequence[Claim]) -> list[str]:
-        return [self._keys.budget(claim.name) for claim in claims]
+        return [self._keys.budget(*self._account, claim.name) for claim in claims]

@@ -11,6 +11,7 @@ from monitor.conversations.conversation import EndReason
 from monitor.conversations.policy import ConversationPolicy
 from monitor.conversations.store import Arrival, Explained, TakenIn, Taking
 from monitor.judging.judgment import JUDGMENT_RECORD, JudgeFailure, Judgment
+from monitor.judging.shadow import counted_as
 
 _SEPARATOR = "\x1f"
 
@@ -150,7 +151,7 @@ class RedisConversations:
                     [
                         record.judgment_id,
                         record.outcome,
-                        record.target.kind,
+                        counted_as(record),
                         record.model_dump_json(),
                         self._policy.keep_records_days * 86_400,
                         *record.event_ids,
@@ -212,7 +213,7 @@ class RedisConversations:
         commands: list[tuple[Any, ...]] = [("DEL", texts_key)]
         for record in explained.records:
             field = f"j:{record.judgment_id}"
-            silent = _SEPARATOR.join((record.outcome, record.target.kind, without_words(record)))
+            silent = _SEPARATOR.join((record.outcome, counted_as(record), without_words(record)))
             commands.append(("HSET", record_key, field, silent))
         await self._pipelined(commands)
         return len(explained.stored.taken) if explained.stored else 0

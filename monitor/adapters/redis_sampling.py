@@ -18,7 +18,7 @@ from monitor.sampling.store import Remembered, Sighting, Source
 _encode = msgspec.json.Encoder().encode
 _decode_names = msgspec.json.Decoder(tuple[str, str, str]).decode
 _decode_kept = msgspec.json.Decoder(Kept).decode
-_SEPARATOR = "\x1f"
+SEPARATOR = "\x1f"
 
 
 class RedisSampling:
@@ -39,6 +39,8 @@ class RedisSampling:
 
     def remembered(self, source: Source, *, now: datetime) -> Remembered:
         """Return what is known of a partition: the kept conversations of the last hours, and what is counted."""
+        # By this the readers of the census find a partition's keys.
+        self._guarded("sadd", self._keys.plain("sources"), _encode(self._place(source)))
         this_hour = int(now.timestamp()) // 3600
         kept: dict[str, Kept] = {}
         for hour in range(this_hour - self._remember_hours, this_hour + 1):
@@ -66,7 +68,7 @@ class RedisSampling:
         for bucket, cells in tally.census.items():
             keys.append(self._keys.source(*self._place(source), "census", bucket))
             for (stratum, signal), count in cells.items():
-                arguments += [len(keys), f"{stratum}{_SEPARATOR}{signal}", count]
+                arguments += [len(keys), f"{stratum}{SEPARATOR}{signal}", count]
         return bool(self._called("cm_sampling_record", keys, arguments))
 
     def share(self, sightings: Mapping[tuple[str, str, str], datetime]) -> list[Sighting]:
@@ -95,7 +97,7 @@ class RedisSampling:
         for key in self._scan("census:*"):
             bucket = int(key.rsplit(":", 1)[1])
             for field, count in self._guarded("hgetall", key).items():
-                stratum, _, signal = field.decode().rpartition(_SEPARATOR)
+                stratum, _, signal = field.decode().rpartition(SEPARATOR)
                 cell = (bucket, stratum, signal)
                 total[cell] = total.get(cell, 0) + int(count)
         return total

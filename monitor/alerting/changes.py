@@ -1,12 +1,14 @@
 """Change events and judge records in, what changed near an onset out: the first thing that people ask."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Protocol
 
 from monitor.intake.event import ChangeEvent, Environment, Moment, Value
 from monitor.judging.judgment import Record
+from monitor.windows.bucket import name_of
+from monitor.windows.policy import ConfigurationKey
 
 LOOK_BACK = timedelta(hours=48)
 """How long before an onset a change is still shown; a slow decline misses its gate a day after it began."""
@@ -27,6 +29,8 @@ class Aspect(StrEnum):
     COMMIT = "git_commit"
     JUDGE = "judge"
     RUBRIC = "rubric"
+    CONFIGURATION = "configuration"
+    """A combination of the others, as the registry has it."""
 
 
 class Sighting(Value):
@@ -67,12 +71,14 @@ class ChangeLog(Protocol):
         ...
 
 
-def sightings_of(records: Sequence[Record]) -> tuple[Sighting, ...]:
-    """Return what records show of the configurations behind them, each value once."""
+def sightings_of(
+    records: Sequence[Record], combination: Sequence[ConfigurationKey] = ()
+) -> tuple[Sighting, ...]:
+    """Return what records show of the configurations behind them, each value once; and their combinations."""
     found: dict[tuple[str, Environment, Aspect, str], tuple[datetime, datetime]] = {}
     for record in records:
         attributes, at = record.attributes, record.observed_at
-        for aspect, value in _values(record):
+        for aspect, value in _values(record, combination):
             key = (attributes.assistant, attributes.environment, aspect, value)
             first, last = found.get(key, (at, at))
             found[key] = (min(first, at), max(last, at))
@@ -115,15 +121,23 @@ async def changes_near(
 
 
 def _news(sightings: Sequence[Sighting]) -> Iterator[Sighting]:
-    """Leave out the first value of each aspect: where nothing was known before, nothing changed."""
+    """Leave out the first value of each aspect: where nothing was known before, nothing changed.
+
+    Of a new combination its parts are told.
+    """
     known: set[Aspect] = set()
     for one in sightings:
-        if one.aspect in known:
+        if one.aspect in known and one.aspect is not Aspect.CONFIGURATION:
             yield one
         known.add(one.aspect)
 
 
-def _values(record: Record) -> Iterator[tuple[Aspect, str]]:
+def combined(served: Mapping[str, str], combination: Sequence[ConfigurationKey]) -> str:
+    """Return the name of a combination among the sightings; bounded, since each value is."""
+    return " ".join(f"{key}={name_of(served.get(key))}" for key in combination)
+
+
+def _values(record: Record, combination: Sequence[ConfigurationKey]) -> Iterator[tuple[Aspect, str]]:
     served = record.served_by
     for aspect in (
         Aspect.PROMPT,
@@ -136,5 +150,7 @@ def _values(record: Record) -> Iterator[tuple[Aspect, str]]:
         value = getattr(served, aspect)
         if value:
             yield aspect, value
+    if combination:
+        yield Aspect.CONFIGURATION, combined(dict(served), combination)
     yield Aspect.JUDGE, f"{record.judge.model_asked} ({record.judge.version})"
     yield Aspect.RUBRIC, record.rubric_version

@@ -93,6 +93,20 @@ async def with_critical_evidence(
     return _with(transition, Evidence.model_validate(fields))
 
 
+async def with_changes(background: Background, transition: Transition) -> Transition:
+    """Return a transition with what changed near its onset, where windows have nothing to show."""
+    alert = transition.alert
+    changes = await _changes(background, alert, transition.at)
+    evidence = Evidence(
+        start=alert.since,
+        end=transition.at,
+        figures=alert.finding.figures,
+        happened=changes.events,
+        sightings=changes.sightings,
+    )
+    return _with(transition, evidence)
+
+
 def course_of(since: datetime, end: datetime) -> tuple[datetime, timedelta]:
     """Return where a plot begins and how much time one point stands for: full hours, at most 24 points."""
     span = max(COURSE, end - since + RUN_UP)

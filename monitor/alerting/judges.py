@@ -1,25 +1,108 @@
 """Judges' counters in, transitions of their own alerts out. Doing it twice changes nothing."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import TypedDict
 
 from monitor.alerting.alert import OPEN, Transition
 from monitor.alerting.life import advance
 from monitor.alerting.store import AlertStore
 from monitor.detection.finding import Finding, FindingKind, Outcome, Persistence
+from monitor.detection.judge_drift import CHECK, Anchored, anchored, drift_finding, over
 from monitor.detection.judge_health import health_finding
+from monitor.judging.anchors import AnchorPolicy, AnchorScore, AnchorStore
+from monitor.judging.drift import Shift, anchor_shift, shift_between
 from monitor.judging.health import HealthPolicy, HealthStore, health_of
+from monitor.judging.judgment import JudgeIdentity
+from monitor.judging.shadow import SHADOW
 
 AT_ONCE = Persistence(for_minutes=15, clear_minutes=60)
 """The counters look back over hours themselves; a quarter keeps one bad minute at an hour's beginning quiet."""
+LOOK_BACK = timedelta(days=9)
+"""How far back the onset of a drift is looked for."""
+
+
+class Versions(TypedDict):
+    """Whose scores."""
+
+    judge_version: str
+    rubric_version: str
+
+
+@dataclass(frozen=True)
+class LiveAnchors:
+    """The anchors of the judge whose series speak."""
+
+    store: AnchorStore
+    judge: JudgeIdentity
+    rubric_version: str
+    policy: AnchorPolicy
+
+    @property
+    def versions(self) -> Versions:
+        """Return whose scores they are."""
+        return {"judge_version": self.judge.version, "rubric_version": self.rubric_version}
+
+    async def scores(self, now: datetime) -> tuple[Mapping[str, AnchorScore], Sequence[AnchorScore]]:
+        """Return the pinned scores and the newer ones up to `now`; raises StoreUnavailable."""
+        pins = await self.store.pins(**self.versions)
+        return pins, await self.store.scores(now - LOOK_BACK, now, **self.versions)
+
+    async def read(self, now: datetime) -> Anchored:
+        """Return what the anchors say at a time; raises StoreUnavailable."""
+        pins, scores = await self.scores(now)
+        return anchored(pins, scores, self.policy, now=now, **self.versions)
+
+
+@dataclass(frozen=True)
+class AnchorShifts:
+    """By how much a judge moved since a baseline was taken: what a detector takes off before it speaks."""
+
+    store: AnchorStore
+    policy: AnchorPolicy
+
+    async def shifts(
+        self, *, judge_version: str, rubric_version: str, since: datetime, now: datetime
+    ) -> Mapping[str, Shift]:
+        """Return the shift of each dimension from the window that ends at `since` to the one that ends at `now`.
+
+        Where no score of that time is kept, the pinned ones stand for it. Nothing where too few anchors tell;
+        raises StoreUnavailable.
+        """
+        versions: Versions = {"judge_version": judge_version, "rubric_version": rubric_version}
+        window = timedelta(hours=self.policy.window_hours)
+        pins = await self.store.pins(**versions)
+        before = [
+            *(one for one in pins.values() if since - window <= one.at < since),
+            *await self.store.scores(since - window, since, **versions),
+        ]
+        after = await self.store.scores(max(since, now - window), now, **versions)
+        found = shift_between(before, after) if before else anchor_shift(pins, after)
+        return {name: shift for name, shift in found.items() if shift.n >= self.policy.min_anchors}
 
 
 async def evaluate_judges(
     health: HealthStore, alerts: AlertStore, policy: HealthPolicy, *, now: datetime
 ) -> tuple[Transition, ...]:
     """Look at every judge that spoke in the last hours and write what changes; the silent ones change nothing."""
+    return await _written(alerts, await findings_of(health, policy, now=now), now)
+
+
+async def evaluate_drift(live: LiveAnchors, alerts: AlertStore, *, now: datetime) -> tuple[Transition, ...]:
+    """Look at the live judge's anchors and write what changes; the drift of a judge that is gone is over."""
+    findings = [drift_finding(await live.read(now), live.judge, live.policy, now=now)]
+    for alert in await alerts.all(OPEN):
+        of_drift = alert.kind is FindingKind.JUDGE and alert.labels.get("check") == CHECK
+        if of_drift and alert.fingerprint != findings[0].fingerprint:
+            findings.append(over(alert.labels, now=now))
+    return await _written(alerts, findings, now)
+
+
+async def _written(alerts: AlertStore, findings: Sequence[Finding], now: datetime) -> tuple[Transition, ...]:
     opened = {alert.fingerprint for alert in await alerts.all(OPEN) if alert.kind is FindingKind.JUDGE}
     transitions = []
-    for finding in await findings_of(health, policy, now=now):
+    for finding in findings:
         if finding.fingerprint not in opened and finding.outcome is not Outcome.FAIL:
             continue
         alert = await alerts.get(finding.fingerprint)
@@ -30,6 +113,7 @@ async def evaluate_judges(
 
 
 async def findings_of(health: HealthStore, policy: HealthPolicy, *, now: datetime) -> list[Finding]:
-    """Return one finding for each judge that spoke."""
+    """Return one finding for each judge that spoke; one on trial is shown, and wakes nobody."""
     counters = await health.read(now - timedelta(hours=policy.hours), now)
-    return [health_finding(health_of(name, one), policy, now=now) for name, one in counters.items()]
+    known = [health_of(name, one) for name, one in counters.items()]
+    return [health_finding(one, policy, now=now) for one in known if one.stage != SHADOW]

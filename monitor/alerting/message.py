@@ -163,6 +163,10 @@ def _changed(alert: Alert) -> Iterator[str]:
     lines = [*_announced(evidence, alert.since), *_first_seen(evidence, alert.since)]
     if alert.kind is FindingKind.CRITICAL and "prompt_hash" in alert.labels:
         lines.append(f"prompt_hash={readable(alert.labels['prompt_hash'])} gave these answers")
+    if alert.kind is FindingKind.CONFIGURATION:
+        lines.append(
+            "`monitor configurations list` shows what serves; evaluate it and add it there, or take it back"
+        )
     yield from lines or ["nothing that the events tell: the same configurations served before"]
 
 
@@ -199,7 +203,7 @@ def _amount(alert: Alert) -> Iterator[str]:
     match alert.kind:
         case FindingKind.CRITICAL:
             yield f"{alert.total} cases"
-        case FindingKind.GATE | FindingKind.SLO | FindingKind.JUDGE:
+        case FindingKind.GATE | FindingKind.SLO | FindingKind.JUDGE | FindingKind.CONFIGURATION:
             figures = alert.evidence.figures if alert.evidence else alert.finding.figures
             yield from (_figure(figure) for figure in figures if figure.limit is not None)
         case FindingKind.DELIVERY | FindingKind.WATCHDOG:

@@ -9,18 +9,30 @@ from typing import Annotated, Any, NamedTuple
 import typer
 from rich.console import Console
 
-from agents.services import Stores
+from agents.services import Stores, wall_now
 from monitor.adapters.kafka_admin import BrokerUnavailable, KafkaAdmin
 from monitor.alerting.alert import Alert, Transition
+from monitor.alerting.budgets import Budget, budgets_of
+from monitor.alerting.changes import Sighting
 from monitor.alerting.deciding import Refused
 from monitor.alerting.forgetting import without_words_of
+from monitor.alerting.judges import LiveAnchors
 from monitor.alerting.silence import Silence
 from monitor.cli.context import load, sentences
 from monitor.cli.views import Views
+from monitor.detection.census import Whose, census_series
 from monitor.detection.exception import GateException
+from monitor.detection.gates import GatePolicy
+from monitor.detection.judge_drift import Anchored
+from monitor.detection.registry import Registered, Served, Tally
+from monitor.intake.event import Environment
+from monitor.judging.anchors import AnchorScore
 from monitor.judging.calibration import Calibration
 from monitor.judging.health import JudgeHealth, health_of
+from monitor.judging.judgment import JudgeIdentity
+from monitor.judging.rubric import TargetKind
 from monitor.policy import Policy
+from monitor.review.migration import Splice
 from monitor.settings import Settings
 from monitor.windows.bucket import BucketCounts, Scope
 
@@ -72,6 +84,75 @@ class Looks(Views):
         """Return how each judge was in the hours before a time."""
         counters = self._ask(lambda stores: stores.health.read(end - timedelta(hours=hours), end))
         return [health_of(name, one) for name, one in counters.items()]
+
+    def live_anchors(self, judge: JudgeIdentity) -> LiveAnchors:
+        """Return where the anchors of a judge are, under the configured rubric."""
+        return LiveAnchors(
+            store=self._stores.anchors,
+            judge=judge,
+            rubric_version=self._policy.rubric.version,
+            policy=self._policy.monitor.judge.anchors,
+        )
+
+    def anchored(self, live: LiveAnchors, now: datetime) -> Anchored:
+        """Return what the anchors say of a judge."""
+        return self._ask(lambda _: live.read(now))
+
+    def anchor_scores(
+        self, live: LiveAnchors, now: datetime
+    ) -> tuple[Mapping[str, AnchorScore], Sequence[AnchorScore]]:
+        """Return the pinned scores and the newer ones."""
+        return self._ask(lambda _: live.scores(now))
+
+    def repin(self, live: LiveAnchors, pins: Sequence[AnchorScore]) -> None:
+        """Put these in the place of the pinned scores."""
+        self._ask(lambda stores: stores.anchors.repin(pins, **live.versions))
+
+    def put_splice(self, splice: Splice) -> None:
+        """Keep how the series of one judge go on under another."""
+        self._ask(lambda stores: stores.splices.put(splice))
+
+    def registered(self) -> tuple[Registered, ...]:
+        """Return the configurations that were evaluated offline."""
+        return self._ask(lambda stores: stores.configurations.registered())
+
+    def register(self, entries: Sequence[Registered]) -> None:
+        """Write configurations that were evaluated offline."""
+        self._ask(lambda stores: stores.configurations.register(entries))
+
+    def unregister(self, entry_id: str) -> bool:
+        """Take a configuration out; False if there was none."""
+        return self._ask(lambda stores: stores.configurations.remove(entry_id))
+
+    def served(self, end: datetime, hours: int) -> Mapping[Served, Tally]:
+        """Return what served in the hours before a time."""
+        return self._ask(lambda stores: stores.configurations.served(end - timedelta(hours=hours), end))
+
+    def sightings(self, assistant: str, environment: Environment) -> tuple[Sighting, ...]:
+        """Return what was seen of one assistant."""
+        return self._ask(lambda stores: stores.changes.sightings(assistant, environment))
+
+    def census(
+        self, start: datetime, end: datetime, strata: Sequence[str]
+    ) -> Mapping[Whose, Mapping[datetime, BucketCounts]]:
+        """Return the signals of all traffic, by assistant and environment."""
+        return census_series(self._ask(lambda stores: stores.census.counts(start, end)), strata)
+
+    def budgets(self, policy: GatePolicy, judge_version: str | None, now: datetime) -> tuple[Budget, ...]:
+        """Return how the objectives stand by a judge's conversation series, by all judges' if none is named."""
+
+        async def read(stores: Stores) -> tuple[Budget, ...]:
+            found: list[Budget] = []
+            for scope in await stores.windows.scopes() if policy.slo.objectives else ():
+                if (
+                    scope.target is TargetKind.CONVERSATION
+                    and scope.environment in policy.environments
+                    and judge_version in {None, scope.judge_version}
+                ):
+                    found += await budgets_of(stores.windows, policy, scope, now=now)
+            return tuple(found)
+
+        return self._ask(read)
 
     def begins(self) -> tuple[datetime, ...]:
         """Return the starts of all kept buckets."""
@@ -148,6 +229,14 @@ def looking(name: str | None) -> Iterator[tuple[Settings, Policy, Looks]]:
         settings, policy = loaded(name)
         with closing(Looks(settings, policy)) as looks:
             yield settings, policy, looks
+
+
+def latest(policy: Policy, looks: Looks) -> datetime:
+    """Return now; on the stream's clock the last bucket's end, for what ends a replay moves time far beyond it."""
+    begins = looks.begins()
+    if looks.newest() is None or not begins:
+        return wall_now()
+    return begins[-1] + timedelta(minutes=policy.monitor.windows.bucket_minutes)
 
 
 def loaded(name: str | None) -> tuple[Settings, Policy]:

@@ -16,10 +16,11 @@ from agents.services import build_judge, build_stores, wall_now
 from monitor.adapters.redis_functions import StoreUnavailable
 from monitor.cli.asking import JsonOption, NameOption, loaded, printed, screen
 from monitor.cli.context import sentences
-from monitor.cli.judge import judgments_of, read_conversations
+from monitor.cli.judge import judgments_of
 from monitor.cli.replay_file import START
 from monitor.cli.thresholds import check_probability, show_thresholds
 from monitor.conversations.conversation import Conversation
+from monitor.conversations.transcripts import read_conversations
 from monitor.intake.decode import Rejected
 from monitor.judging.calibration import Answer, Share
 from monitor.judging.cascade import Unkept
@@ -28,7 +29,6 @@ from monitor.judging.judge import Judge
 from monitor.judging.judgment import Record
 from monitor.judging.rubric import TargetKind
 from monitor.policy import ConfigError, Policy
-from monitor.review.agreement import Coefficient
 from monitor.review.alternative import EPSILON
 from monitor.review.calibrate import DimensionReport, Labels, Report, calibration_of, report_on
 from monitor.review.threshold import fit_thresholds
@@ -216,7 +216,7 @@ def _rows(table: Table, one: DimensionReport) -> None:
                 _share,
                 (told.exact, told.within_one, told.pass_at_4, told.critical_recall, told.critical_precision),
             ),
-            *map(_coefficient, (told.kappa_linear, told.kappa_quadratic, told.ac1, told.ac2)),
+            *(one.words for one in (told.kappa_linear, told.kappa_quadratic, told.ac1, told.ac2)),
             verdict,
         )
 
@@ -250,9 +250,3 @@ def _share(share: Share) -> str:
     if share.value is None or share.low is None or share.high is None:
         return "-"
     return f"{share.value * 100:.0f} ({share.low * 100:.0f}-{share.high * 100:.0f})"
-
-
-def _coefficient(one: Coefficient) -> str:
-    if one.value is None:
-        return "-"
-    return f"{one.value:.2f}" + ("" if one.low is None else f" ({one.low:.2f}-{one.high:.2f})")

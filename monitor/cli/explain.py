@@ -16,6 +16,7 @@ from monitor.conversations.assembly import conversation
 from monitor.conversations.store import Explained
 from monitor.intake.event import Moment, Value
 from monitor.judging.judgment import JudgeFailure, Judgment, JudgmentRecord, Record
+from monitor.judging.shadow import on_trial
 from monitor.sampling.decision import position, salt
 from monitor.sampling.policy import SamplingPolicy
 
@@ -226,7 +227,7 @@ def _show_record(record: Judgment | JudgeFailure, console: Console) -> None:
     target = record.target
     what = f"turn {target.turn_event_id}" if target.turn_event_id else "the conversation"
     when: datetime = record.judged_at
-    by = f"{record.judge.backend} {record.judge.version}"
+    by = f"{record.judge.backend} {record.judge.version}{', on trial' if on_trial(record) else ''}"
     head = f"Revision {target.revision}, {what}: {record.outcome} at {moment(when)} by {by}"
     console.print(head, markup=False, highlight=False)
     if isinstance(record, JudgeFailure):

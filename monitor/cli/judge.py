@@ -1,17 +1,15 @@
 """`monitor judge FILE`: conversations from a file in, one line of JSON per judgment out. No Kafka, no Redis."""
 
 import asyncio
-import json
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Collection
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
-from monitor.conversations.conversation import UNKNOWN, Attributes, Conversation, EndReason, Turn
-from monitor.intake.decode import Fault, Rejected, decode
-from monitor.intake.event import TurnEvent
-from monitor.intake.formats.openai_chat import Shape, events_of
-from monitor.intake.redaction import REGION, mask_event
+from monitor.conversations.conversation import Conversation
+from monitor.conversations.transcripts import read_conversations
+from monitor.intake.decode import Rejected
+from monitor.intake.redaction import REGION
 from monitor.judging.cascade import Unkept
 from monitor.judging.executor import Executor, ExecutorPolicy
 from monitor.judging.judge import Judge
@@ -19,8 +17,6 @@ from monitor.judging.judgment import JudgeFailure, JudgeRequest, Judgment, Targe
 from monitor.judging.rubric import TargetKind
 
 _MAX_AGE = timedelta(days=1)
-_SPACING = timedelta(minutes=1)
-"""Between the beginnings of two conversations of unknown time."""
 
 
 def judge_file(
@@ -61,15 +57,6 @@ def judge_file(
     return asyncio.run(run())
 
 
-def read_conversations(
-    lines: Iterable[str], *, start: datetime, region: str = REGION
-) -> Iterator[tuple[int, Conversation | Rejected]]:
-    """Read JSON lines in the chat shape, masked; each with its line number."""
-    for number, line in enumerate(lines, start=1):
-        if line.strip():
-            yield number, _conversation(line, start + number * _SPACING, region)
-
-
 async def judgments_of(
     conversation: Conversation,
     *,
@@ -96,54 +83,3 @@ async def judgments_of(
             requested_at=now(),
         )
         yield await executor.record_of(request, now=now)
-
-
-def _conversation(line: str, start: datetime, region: str) -> Conversation | Rejected:
-    try:
-        record: Any = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        return Rejected(fault=Fault.UNDECODABLE, reason=f"not JSON: {error}")
-    if not isinstance(record, dict):
-        return Rejected(fault=Fault.INVALID, reason="not an object with `id` and `messages`")
-    told = events_of(record, shape=Shape.TURNS, start=start)
-    if isinstance(told, Rejected):
-        return told
-    turns = []
-    for raw in told:
-        event = decode(json.dumps(raw).encode())
-        if isinstance(event, Rejected):
-            return event
-        if isinstance(event, TurnEvent):
-            turns.append(mask_event(event, region=region))
-    return _assembled([turn for turn in turns if isinstance(turn, TurnEvent)])
-
-
-def _assembled(events: list[TurnEvent]) -> Conversation:
-    first = events[0]
-    return Conversation(
-        id=first.conversation_id,
-        attributes=Attributes(
-            assistant=first.assistant,
-            environment=first.environment,
-            variant=first.variant,
-            tenant=first.tenant or UNKNOWN,
-            intent=first.intent or UNKNOWN,
-            channel=first.channel or UNKNOWN,
-            language=first.language or UNKNOWN,
-        ),
-        turns=tuple(
-            Turn(
-                event_id=event.event_id,
-                turn_index=event.turn_index,
-                occurred_at=event.occurred_at,
-                answered_at=event.answered_at,
-                messages=event.messages,
-                served_by=event.served_by,
-                references=event.references,
-                signals=event.signals,
-            )
-            for event in events
-        ),
-        ended=EndReason.WHOLE,
-        rate=1.0,
-    )

@@ -5,11 +5,19 @@ from datetime import datetime
 from typing import Annotated
 
 import typer
+from rich.console import Console
 from rich.table import Table
 
+from agents.anchors import load_anchors
 from agents.services import wall_now
-from monitor.cli.asking import JsonOption, NameOption, looking, printed, screen
+from monitor.cli.asking import JsonOption, Looks, NameOption, looking, moment, printed, screen
+from monitor.cli.status import who_judges
+from monitor.detection.judge_drift import Anchored
+from monitor.judging.anchors import as_expected, newest
 from monitor.judging.health import HealthPolicy, JudgeHealth, Share, complaints
+from monitor.judging.judgment import JudgeIdentity
+from monitor.policy import Policy
+from monitor.settings import Settings
 
 
 def judge_health(
@@ -17,18 +25,26 @@ def judge_health(
     name: NameOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show failures, abstentions, latency, cost and disagreement of every judge; exit status 1 if one is not well."""
-    with looking(name) as (_, policy, looks):
+    """Show failures, latency and cost of every judge, and the live one's drift; exit status 1 if one is not well."""
+    with looking(name) as (settings, policy, looks):
         end: datetime = looks.newest() or wall_now()
         found = looks.judge_health(end, hours)
         limits = policy.monitor.judge.health
+        judge, _ = who_judges(settings, policy)
+        known = looks.anchored(looks.live_anchors(judge), end) if judge else None
+        anchors = expected_of(settings, policy, looks, judge, end) if judge else {}
     wrong = {one.judge_version: complaints(one, limits) for one in found}
     if as_json:
-        told = [
+        judges = [
             one.model_dump(mode="json")
             | {"complaints": [each.model_dump(mode="json") for each in wrong[one.judge_version]]}
             for one in found
         ]
+        told = {
+            "judges": judges,
+            "anchors": known.model_dump(mode="json") if known else None,
+            "anchors_as_expected": {name: share.model_dump() for name, share in anchors.items()},
+        }
         printed(json.dumps(told, indent=2))
     else:
         console = screen()
@@ -36,7 +52,9 @@ def judge_health(
         for one in found:
             for line in details_of(one, limits):
                 console.print(line, soft_wrap=True, markup=False)
-    raise SystemExit(1 if any(wrong.values()) else 0)
+        if known is not None:
+            show_anchors(known, anchors, console)
+    raise SystemExit(1 if any(wrong.values()) or (known and known.drifted) else 0)
 
 
 def table_of(found: list[JudgeHealth], hours: int) -> Table:
@@ -75,6 +93,44 @@ def table_of(found: list[JudgeHealth], hours: int) -> Table:
             cost,
         )
     return table
+
+
+def expected_of(
+    settings: Settings, policy: Policy, looks: Looks, judge: JudgeIdentity, end: datetime
+) -> dict[str, Share]:
+    """Return how many of the configured anchors pass or fail as their author wrote, by their newest scores."""
+    if policy.monitor.judge.anchors.every_minutes is None:
+        return {}
+    pins, scores = looks.anchor_scores(looks.live_anchors(judge), end)
+    return as_expected(load_anchors(settings, policy), newest(pins, scores))
+
+
+def show_anchors(known: Anchored, expected: dict[str, Share], console: Console) -> None:
+    """Print what the anchors say of the live judge."""
+    if not known.anchors:
+        console.print(f"Anchors of {known.judge_version}: none is scored yet")
+        return
+    console.print(
+        f"Anchors of {known.judge_version}: {known.anchors} pinned at {moment(known.pinned_at)}, "
+        f"last round {moment(known.last_round_at)}",
+        soft_wrap=True,
+    )
+    table = Table(title="Shift against the pinned scores, points", title_justify="left")
+    for head in ("dimension", "shift [95 %]", "anchors", "scores", "noise", "as expected", ""):
+        table.add_column(head)
+    for name in sorted(known.shifts.keys() | expected.keys()):
+        shift = known.shifts.get(name)
+        since = known.drifted.get(name)
+        table.add_row(
+            name,
+            shift.words if shift else "-",
+            str(shift.n) if shift else "0",
+            str(shift.repeats) if shift else "0",
+            "-" if shift is None or shift.noise is None else f"{shift.noise:.2f}",
+            _share(expected[name]) if name in expected else "-",
+            f"DRIFTED since {moment(since)}" if since else "",
+        )
+    console.print(table)
 
 
 def details_of(one: JudgeHealth, limits: HealthPolicy) -> list[str]:

@@ -2,11 +2,23 @@
 
 import typer
 
-from monitor.cli import alert_acts, alerts, config, dead_letters, demo, review, routes, run, silences, topics
+from monitor.cli import (
+    alert_acts,
+    alerts,
+    config,
+    configurations,
+    dead_letters,
+    demo,
+    judge_app,
+    review,
+    routes,
+    run,
+    silences,
+    topics,
+)
 from monitor.cli.calibrate import calibrate
 from monitor.cli.explain import explain
 from monitor.cli.forget import forget
-from monitor.cli.judge_command import judge
 from monitor.cli.judge_health import judge_health
 from monitor.cli.replay import replay
 from monitor.cli.schema import schema
@@ -25,7 +37,6 @@ app.command()(run.work)
 app.command()(run.sample)
 app.command()(demo.demo)
 app.command()(replay)
-app.command()(judge)
 app.command()(calibrate)
 app.command()(judge_health)
 app.command()(status)
@@ -34,12 +45,14 @@ app.command()(explain)
 app.command()(forget)
 app.command()(schema)
 alert_acts.attach(alerts.app)
+app.add_typer(judge_app.app, name="judge")
 app.add_typer(alerts.app, name="alerts")
 app.add_typer(routes.app, name="routes")
 app.add_typer(silences.app, name="silence")
 app.add_typer(dead_letters.app, name="dead-letters")
 app.add_typer(topics.app, name="topics")
 app.add_typer(config.app, name="config")
+app.add_typer(configurations.app, name="configurations")
 app.add_typer(review.app, name="review")
 
 

@@ -112,12 +112,19 @@ def replay(  # noqa: PLR0917 - typer's options
 
 
 def for_replay(settings: Settings, rate: float, folder: Path) -> Settings:
-    """Return settings with a copy of the configuration: another base rate, and nobody is told of old alerts."""
+    """Return settings with a copy of the configuration: another base rate, and nobody is told of old alerts.
+
+    Neither anchors nor a judge on trial are paid for: they are about the judge of today.
+    """
     policy: Policy = load_policy(settings.config, clock=settings.clock)
     folder.mkdir(parents=True)
     if settings.config is not None:
         for path in settings.config.glob("*.yaml"):
             (folder / path.name).write_bytes(path.read_bytes())
+    judge = policy.monitor.judge.model_dump(mode="json", exclude_unset=True)
+    judge |= {"anchors": {"every_minutes": None}, "shadow": None}
+    monitor = policy.monitor.model_dump(mode="json", exclude_unset=True) | {"judge": judge}
+    (folder / "monitor.yaml").write_text(yaml.safe_dump(monitor, sort_keys=False), encoding="utf-8")
     sampling = policy.sampling.model_dump(mode="json") | {"default_rate": rate, "rates": []}
     (folder / "sampling.yaml").write_text(yaml.safe_dump(sampling, sort_keys=False), encoding="utf-8")
     (folder / "routing.yaml").write_text(yaml.safe_dump(_NOBODY), encoding="utf-8")

@@ -11,6 +11,7 @@ import typer
 from agents.supervisor import Deployment, ProcessFailed
 from monitor.cli.context import load, sentences
 from monitor.cli.logs import configure
+from monitor.judging.shadow import SHADOW
 from monitor.settings import given
 
 RESTARTS_MAX = 20
@@ -49,20 +50,26 @@ def up() -> None:
 def work(
     stages: Annotated[list[str] | None, typer.Argument(help="Stages to run; all without.")] = None,
 ) -> None:
-    """Run Faust stages in this process: assemble, judge, aggregate, changes, evaluate, notify."""
+    """Run Faust stages in this process: assemble, judge, aggregate, changes, evaluate, notify; or shadow, alone."""
     # Faust is slow to import, and only this command needs it.
     from agents.services import build_services  # noqa: PLC0415
+    from agents.shadow import shadow_services  # noqa: PLC0415
     from agents.worker import STAGES  # noqa: PLC0415
     from agents.worker import work as run  # noqa: PLC0415
 
     with sentences():
         settings, policy = load()
-        configure(settings)
         wanted = stages or list(STAGES)
-        unknown = sorted(set(wanted) - set(STAGES))
+        unknown = sorted(set(wanted) - {*STAGES, SHADOW})
         if unknown:
-            raise typer.BadParameter(f"no stage {unknown[0]!r}; there are {', '.join(STAGES)}")
-        raise SystemExit(asyncio.run(run(build_services(settings, policy), wanted)))
+            raise typer.BadParameter(f"no stage {unknown[0]!r}; there are {', '.join(STAGES)}, and {SHADOW}")
+        if SHADOW in wanted and wanted != [SHADOW]:
+            raise typer.BadParameter(
+                "shadow runs in a process of its own, so that it cannot stop the live judge"
+            )
+        configure(settings)
+        build = shadow_services if wanted == [SHADOW] else build_services
+        raise SystemExit(asyncio.run(run(build(settings, policy), wanted)))
 
 
 def sample() -> None:

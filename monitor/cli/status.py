@@ -1,21 +1,26 @@
 """`monitor status`: what became of every event, how far each stage is behind, who judges, what is open."""
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from rich.console import Console
 from rich.table import Table
 
-from agents.services import build_judge
+from agents.services import build_judge, wall_now
 from monitor.adapters.kafka_admin import BrokerUnavailable
 from monitor.alerting.alert import OPEN, Alert
+from monitor.alerting.budgets import Budget
 from monitor.alerting.render import title
-from monitor.cli.asking import JsonOption, Looks, NameOption, broker, looking, moment, printed, screen
+from monitor.cli.asking import JsonOption, Looks, NameOption, broker, latest, looking, moment, printed, screen
+from monitor.cli.standing import SignalLine, budget_lines, census_of, census_table
+from monitor.detection.judge_drift import Anchored
 from monitor.funnel import OPEN as OPEN_OUTCOMES
 from monitor.funnel import Funnel
 from monitor.intake.event import Moment, Value
 from monitor.judging.calibration import UNCALIBRATED, Calibration
 from monitor.judging.judgment import JudgeIdentity
+from monitor.judging.shadow import SHADOW
 from monitor.policy import ConfigError, Policy
 from monitor.settings import Settings
 from monitor.topics import CHANGE_EVENTS, JUDGE_REQUESTS, JUDGMENTS, SAMPLED_EVENTS, SOURCES
@@ -69,6 +74,12 @@ class Status(Value):
     judge_fault: str | None
     calibration: Calibration | None = None
     """What people's labels said of this judge under this rubric; None for an uncalibrated judge."""
+    anchors: Anchored | None = None
+    """What the anchors say of this judge's drift; None where none are judged."""
+    census: tuple[SignalLine, ...] = ()
+    """Signals of all traffic, judged or not."""
+    budgets: tuple[Budget, ...] = ()
+    """How the objectives of `slo` in gates.yaml stand; none where none is set."""
     series: int
     evaluated_through: Moment | None
     stream_time: Moment | None
@@ -91,9 +102,11 @@ def status(name: NameOption = None, as_json: JsonOption = False) -> None:
 
 def status_of(settings: Settings, policy: Policy, looks: Looks) -> Status:
     """Ask the stores, the broker and the configuration."""
-    lag, kafka_fault = _lag(settings)
+    trial = {SHADOW: STAGES["judge"]} if policy.monitor.judge.shadow else {}
+    lag, kafka_fault = _lag(settings, {**STAGES, **trial})
     judge, judge_fault = who_judges(settings, policy)
     funnel = looks.funnel()
+    now = latest(policy, looks)
     opened = sorted((alert for alert in looks.alerts() if alert.state in OPEN), key=lambda one: one.since)
     return Status(
         namespace=settings.namespace,
@@ -105,6 +118,9 @@ def status_of(settings: Settings, policy: Policy, looks: Looks) -> Status:
         judge=judge,
         judge_fault=judge_fault,
         calibration=looks.calibration(judge.version, policy.rubric.version) if judge else None,
+        anchors=_anchored(policy, looks, judge),
+        census=census_of(looks, policy.sampling.strata, now),
+        budgets=looks.budgets(policy.gates, judge.version if judge else None, now),
         series=len(looks.scopes()),
         evaluated_through=looks.evaluated_through(),
         stream_time=looks.newest(),
@@ -167,10 +183,23 @@ def show(found: Status, console: Console) -> None:
             f"Judge: {one.backend}, model {one.model_asked}, stage {one.stage}, version {one.version}"
         )
     _show_calibration(found, console)
+    if found.anchors is not None:
+        reason = found.anchors.reason if found.anchors.anchors else "none is scored yet"
+        console.print(f"Anchors: {found.anchors.anchors} pinned; {reason}", soft_wrap=True, markup=False)
+    if found.census:
+        console.print(census_table(found.census))
+    for line in budget_lines(found.budgets):
+        console.print(f"Budget: {line}", soft_wrap=True, markup=False)
     console.print(f"Windows: {found.series} series, evaluated through {moment(found.evaluated_through)}")
     if found.stream_time:
         console.print(f"Stream time: {moment(found.stream_time)}")
     _show_alerts(found, console)
+
+
+def _anchored(policy: Policy, looks: Looks, judge: JudgeIdentity | None) -> Anchored | None:
+    if judge is None or policy.monitor.judge.anchors.every_minutes is None:
+        return None
+    return looks.anchored(looks.live_anchors(judge), looks.newest() or wall_now())
 
 
 def _show_calibration(found: Status, console: Console) -> None:
@@ -193,13 +222,13 @@ def _show_alerts(found: Status, console: Console) -> None:
         console.print(line, soft_wrap=True, markup=False)
 
 
-def _lag(settings: Settings) -> tuple[dict[str, int] | None, str | None]:
+def _lag(settings: Settings, stages: Mapping[str, Sequence[str]]) -> tuple[dict[str, int] | None, str | None]:
     prefix = settings.topic_prefix
     try:
         with broker(settings) as admin:
             return {
                 stage: sum(admin.lag(f"{settings.namespace}-{stage}", [prefix + n for n in names]).values())
-                for stage, names in STAGES.items()
+                for stage, names in stages.items()
             }, None
     except BrokerUnavailable as error:
         return None, str(error)

@@ -24,6 +24,7 @@ class Views:
 
     def __init__(self, settings: Settings, policy: Policy) -> None:
         """Take where the deployment's stores live."""
+        self._policy = policy
         self._sampling = sampling_store(settings, policy)
         self._stores = build_stores(settings, policy)
         # One loop for all questions: the client's connections belong to the loop that opened them.

@@ -25,6 +25,8 @@ class FindingKind(StrEnum):
     WATCHDOG = "watchdog"
     """Fires always, to show that everything works; its absence is the alarm."""
     JUDGE = "judge"
+    CONFIGURATION = "configuration"
+    """Something answers that nobody evaluated, or another model than was asked for."""
 
 
 class Outcome(StrEnum):

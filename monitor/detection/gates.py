@@ -18,6 +18,7 @@ from monitor.detection.finding import (
     labels_of,
 )
 from monitor.detection.judge_health import worst_case
+from monitor.detection.registry import ConfigurationPolicy
 from monitor.detection.slo import SloPolicy
 from monitor.intake.event import Environment
 from monitor.windows.bucket import CRITICAL, OVERALL, Scope
@@ -86,6 +87,7 @@ class GatePolicy(BaseModel):
     critical: CriticalPolicy = CriticalPolicy()
     exceptions: tuple[GateException, ...] = ()
     slo: SloPolicy = SloPolicy()
+    configurations: ConfigurationPolicy = ConfigurationPolicy()
 
     @model_validator(mode="after")
     def _exceptions_name_a_gate(self) -> Self:

@@ -12,10 +12,12 @@ from monitor.alerting.store import AlertStore
 from monitor.clock import ClockKind, ClockStore
 from monitor.conversations.store import ConversationStore
 from monitor.detection.gates import GatePolicy
+from monitor.detection.registry import ConfigurationStore, sights_of
 from monitor.hops.inbound import Burial, Inbound, Now, complaint
 from monitor.judging.cascade import speaks
 from monitor.judging.health import HealthStore
 from monitor.judging.judgment import JUDGMENT_RECORD, Record
+from monitor.judging.shadow import on_trial
 from monitor.publishing import Publisher
 from monitor.review.item import ReviewQueue, items_of
 from monitor.topics import DEAD_LETTERS
@@ -42,6 +44,7 @@ class Aggregate:
         now: Now,
         background: Background | None = None,
         health: HealthStore | None = None,
+        configurations: ConfigurationStore | None = None,
     ) -> None:
         """Take the ports."""
         self._background = background or Background()
@@ -55,6 +58,7 @@ class Aggregate:
         self._burial = Burial(publisher, prefix + DEAD_LETTERS, now)
         self._now = now
         self._health = health
+        self._configurations = configurations
 
     async def __call__(self, batch: Sequence[Inbound]) -> None:
         """Enter a batch; a clock marker counts only after all that came before it."""
@@ -79,10 +83,13 @@ class Aggregate:
         if not records:
             return
         await self._windows.apply(records, now=await self._kept_from(records))
+        # A judge on trial changes nothing of what is served.
+        served = [one for one in records if not on_trial(one)]
         # A critical failure is told from the judgment itself: it must not wait for a timer.
         # First sightings stand before it, so that its evidence names the configuration that is new.
         if self._background.changes is not None:
-            await self._background.changes.sight(sightings_of(records))
+            combination = self._gates.configurations.combination
+            await self._background.changes.sight(sightings_of(served, combination))
         telling = [record for record in records if speaks(record)]
         await record_criticals(
             self._alerts,
@@ -97,6 +104,8 @@ class Aggregate:
             await self._health.add(
                 [(record.observed_at if streamed else record.judged_at, record) for record in records]
             )
+        if self._configurations is not None:
+            await self._configurations.count(sights_of(served, self._gates.configurations))
         # Outcomes come last: an event that counts as judged is in its window.
         await self._conversations.settle(records)
 

@@ -5,13 +5,15 @@ from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 
 from monitor.alerting.alert import OPEN, Alert, Transition
+from monitor.alerting.configurations import evaluate_configurations
 from monitor.alerting.evaluation import evaluate
 from monitor.alerting.gathering import Background
-from monitor.alerting.judges import evaluate_judges
+from monitor.alerting.judges import LiveAnchors, evaluate_drift, evaluate_judges
 from monitor.alerting.store import AlertStore
 from monitor.clock import ClockKind, ClockPolicy, ClockStore, floor
 from monitor.detection.critical import CriticalPolicy
 from monitor.detection.gates import GatePolicy
+from monitor.detection.registry import ConfigurationStore
 from monitor.hops.aggregate import HOP as AGGREGATE
 from monitor.hops.inbound import Now
 from monitor.judging.health import HealthPolicy, HealthStore
@@ -39,6 +41,8 @@ class Evaluate:
         background: Background | None = None,
         health: HealthStore | None = None,
         health_policy: HealthPolicy | None = None,
+        anchors: LiveAnchors | None = None,
+        configurations: ConfigurationStore | None = None,
     ) -> None:
         """Take the ports, and the judges whose series speak."""
         self._background = background or Background()
@@ -53,6 +57,8 @@ class Evaluate:
         self._now = now
         self._health = health
         self._health_policy = health_policy or HealthPolicy()
+        self._anchors = anchors
+        self._configurations = configurations
 
     async def __call__(self) -> list[Transition]:
         """Evaluate each boundary that was crossed since the last time, in order; jump over what is empty."""
@@ -80,6 +86,16 @@ class Evaluate:
             if self._health is not None:
                 transitions += await evaluate_judges(
                     self._health, self._alerts, self._health_policy, now=boundary
+                )
+            if self._anchors is not None:
+                transitions += await evaluate_drift(self._anchors, self._alerts, now=boundary)
+            if self._configurations is not None:
+                transitions += await evaluate_configurations(
+                    self._configurations,
+                    self._alerts,
+                    self._gates,
+                    now=boundary,
+                    background=self._background,
                 )
             if not await self._alerts.claim_evaluation(boundary, through):
                 return transitions

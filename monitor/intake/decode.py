@@ -20,6 +20,7 @@ from monitor.intake.event import (
     TurnEvent,
     Value,
     WholeConversationEvent,
+    is_another_model,
 )
 
 AnyEvent = TurnEvent | WholeConversationEvent | EndEvent | FeedbackEvent | SummaryEvent
@@ -90,9 +91,7 @@ class Glimpse(msgspec.Struct, gc=False):
     def fell_back(self) -> bool:
         """Tell whether another model answered than the one asked for, or the producer says so."""
         served = self.served_by
-        return self.signals.fallback or bool(
-            served.model_asked and served.model_answered and served.model_asked != served.model_answered
-        )
+        return self.signals.fallback or is_another_model(served.model_asked, served.model_answered)
 
 
 class ClockGlimpse(msgspec.Struct, gc=False):

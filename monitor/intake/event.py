@@ -3,8 +3,10 @@
 Their events may carry fields that we do not know; those stay in the raw bytes and are no error.
 """
 
+import re
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import lru_cache
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -120,6 +122,27 @@ def _part_text(part: Any) -> str:
     raise ValueError("a content part is neither text nor an object")
 
 
+# A date (2024-08-06, 20241022, 0613), a number of three digits, or the alias of the newest.
+_SNAPSHOT = re.compile(r"[-@](?:[0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{8}|[0-9]{3,4})|[-@:]latest")
+
+
+@lru_cache(maxsize=4096)
+def is_another_model(asked: str | None, answered: str | None) -> bool:
+    """Tell whether an answer came from another model than was asked for.
+
+    A name and its dated snapshot are one model (`gpt-4o`, `gpt-4o-2024-08-06`), and so are names with and without
+    their provider (`openai/gpt-4o`). Two different snapshots are two models. Unknown is no other model.
+    """
+    if not asked or not answered or asked == answered:
+        return False
+    asked, answered = asked.lower(), answered.lower()
+    if ("/" in asked) != ("/" in answered):
+        asked, answered = asked.rpartition("/")[2], answered.rpartition("/")[2]
+    asked = re.sub("[-@:]latest$", "", asked)
+    rest = answered.removeprefix(asked)
+    return not answered.startswith(asked) or not (rest == "" or _SNAPSHOT.fullmatch(rest))
+
+
 class ServedBy(Value):
     """The configuration that answered. Unknown is None, and None is a value of its own in a segment."""
 
@@ -134,7 +157,7 @@ class ServedBy(Value):
     @property
     def fell_back(self) -> bool:
         """Tell whether another model answered than the one asked for."""
-        return bool(self.model_asked and self.model_answered and self.model_asked != self.model_answered)
+        return is_another_model(self.model_asked, self.model_answered)
 
 
 class Thumb(StrEnum):

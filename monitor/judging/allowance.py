@@ -44,14 +44,19 @@ class Allowance:
         answer_tokens: int = 500,
         calls: int = 1,
         suspects: Callable[[JudgeRequest], Awaitable[bool]] | None = None,
+        importance: Importance | None = None,
     ) -> None:
-        """Take the purse and the limits; `suspects` asks the rules, and only when the budget nears its end."""
+        """Take the purse and the limits; `suspects` asks the rules, and only when the budget nears its end.
+
+        With an `importance` all that is asked has that one.
+        """
         self._purse = purse
         self._budget = budget
         self._price = price
         self._answer_tokens = answer_tokens
         self._calls = calls
         self._suspects = suspects
+        self._fixed = importance
         self.fill: float | None = None
         """How full the fullest budget was at the last request; None before the first."""
 
@@ -90,5 +95,7 @@ class Allowance:
             )
 
     async def _importance(self, request: JudgeRequest) -> Importance:
+        if self._fixed is not None:
+            return self._fixed
         suspected = self._suspects is not None and await self._suspects(request)
         return importance_of(request, suspected=suspected)

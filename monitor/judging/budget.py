@@ -1,6 +1,6 @@
 """What judging may cost: claims on an hour, a day and a tenant's day in, kept or thinned out. Time is an argument.
 
-Near the end of a budget sampling is thinned in a stated order: audits first, then single turns, then whole
+Near the end of a budget sampling is thinned in a stated order: anchors and audits first, then single turns, then whole
 conversations, and checks for critical failures last. What is kept is kept with a known share, which multiplies its
 rate, so that the windows stay unbiased; what is not is `thinned`, shown beside every figure and no fault of the
 judge. Where a budget is used up everything is refused as `budget`, which nothing stands for: coverage shows it.
@@ -25,15 +25,20 @@ _HOUR, _DAY = 3600, 86_400
 
 
 class Importance(StrEnum):
-    """Of one judgment; in this order they are thinned."""
+    """Of one judgment; in this order they are thinned, the first two at once."""
 
+    ANCHOR = "anchor"
     AUDIT = "audit"
     TURN = "turn"
     CONVERSATION = "conversation"
     CRITICAL = "critical"
 
 
-_THINNED = (Importance.AUDIT, Importance.TURN, Importance.CONVERSATION)
+_THINNED = (
+    (Importance.ANCHOR, Importance.AUDIT),
+    (Importance.TURN,),
+    (Importance.CONVERSATION,),
+)
 
 
 class Claim(NamedTuple):
@@ -70,7 +75,8 @@ def share_kept(importance: Importance, fill: float, *, thin_from: float) -> floa
     if importance is Importance.CRITICAL:
         return 1.0
     width = (1 - thin_from) / len(_THINNED)
-    begins = thin_from + width * _THINNED.index(importance)
+    place = next(place for place, together in enumerate(_THINNED) if importance in together)
+    begins = thin_from + width * place
     return min(1.0, max(0.0, 1 - (fill - begins) / width))
 
 

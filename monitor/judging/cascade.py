@@ -159,12 +159,13 @@ class Unkept:
 def speaks(record: Record) -> bool:
     """Tell whether critical failures of a record are told to people.
 
-    Of a cascade the first stage tells them, and the second those that the first did not see; the rules tell none.
+    Of a cascade the first stage tells them, and the second those that the first did not see; the rules tell none, and
+    neither does a judge on trial.
     """
     phase = record.phase
     if phase is None or phase.place is Place.FIRST:
         return True
-    if phase.place is Place.RULES:
+    if phase.place in {Place.RULES, Place.SHADOW}:
         return False
     return not any(one.score is not None and one.score <= CRITICAL_MAX for one in phase.first_scores)
 

@@ -27,11 +27,12 @@ class Target(Value):
 
 
 class Place(StrEnum):
-    """Where a judgment stands in a cascade."""
+    """Where a judgment stands in a cascade; a shadow's stands beside it."""
 
     RULES = "rules"
     FIRST = "first"
     SECOND = "second"
+    SHADOW = "shadow"
 
 
 class FirstScore(Value):

@@ -5,9 +5,11 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from monitor.judging.anchors import AnchorPolicy
 from monitor.judging.cascade import CascadePolicy
 from monitor.judging.health import HealthPolicy
 from monitor.judging.judgment import FailureKind
+from monitor.judging.shadow import ShadowCohort
 
 
 class Ability(StrEnum):
@@ -109,6 +111,24 @@ class FallbackSection(_Section):
         return self
 
 
+class ShadowSection(_Section):
+    """A judge on trial: what differs from the live one, null for nothing; and its own cohort and budget."""
+
+    backend: Literal["llm", "rules"] = "llm"
+    model: str | None = None
+    base_url: str | None = None
+    rubric: str | None = None
+    ability: Ability | None = None
+    presentation: Presentation | None = None
+    scoring: Scoring | None = None
+    probability_threshold: _Share | None = None
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
+    max_tokens: Annotated[int, Field(ge=64)] | None = None
+    concurrency: Annotated[int, Field(ge=1, le=1000)] = 8
+    budget: BudgetSection = BudgetSection()
+    cohort: ShadowCohort = ShadowCohort()
+
+
 class JudgePolicy(_Section):
     """Which judge speaks, and its limits."""
 
@@ -137,6 +157,8 @@ class JudgePolicy(_Section):
     fallback: FallbackSection | None = None
     cascade: CascadePolicy = CascadePolicy()
     health: HealthPolicy = HealthPolicy()
+    anchors: AnchorPolicy = AnchorPolicy()
+    shadow: ShadowSection | None = None
 
     @property
     def models_asked(self) -> tuple[str, ...]:
@@ -149,3 +171,13 @@ class JudgePolicy(_Section):
     def price(self) -> Price | None:
         """Return the price of the model that is asked."""
         return self.prices.get(self.model or "")
+
+    @property
+    def of_shadow(self) -> "JudgePolicy | None":
+        """Return the policy of the judge on trial: alone, with neither stages nor fallback nor anchors."""
+        if self.shadow is None:
+            return None
+        same = {"rubric", "cohort"}
+        changed = {name: value for name, value in self.shadow if value is not None and name not in same}
+        alone = {"fallback": None, "cascade": CascadePolicy(), "anchors": AnchorPolicy(every_minutes=None)}
+        return JudgePolicy.model_validate(dict(self) | changed | alone)

@@ -37,6 +37,13 @@ class Coefficient(Value):
     low: float | None = None
     high: float | None = None
 
+    @property
+    def words(self) -> str:
+        """Return it as people read it, `0.62 (0.51-0.73)`."""
+        if self.value is None:
+            return "-"
+        return f"{self.value:.2f}" + ("" if self.low is None else f" ({self.low:.2f}-{self.high:.2f})")
+
 
 class Agreement(Value):
     """How far two sides agree on one dimension. `first` is the judge, or a rater; `second` is a rater."""

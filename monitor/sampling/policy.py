@@ -57,6 +57,7 @@ class SamplingPolicy(_Section):
     rates: tuple[BaseRate, ...] = ()
     priority: PriorityRules = PriorityRules()
     strata: tuple[str, ...] = ("intent", "channel")
+    long_bytes: Annotated[int, Field(ge=1)] = 8000
     remember_hours: Annotated[int, Field(ge=1, le=24 * 9)] = 26
 
     @model_validator(mode="after")

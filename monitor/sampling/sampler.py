@@ -19,6 +19,7 @@ from monitor.intake.decode import (
     glimpse,
 )
 from monitor.intake.intents import IntentClassifier
+from monitor.sampling.census import ANSWERS, Signal
 from monitor.sampling.decision import (
     Base,
     BaseRates,
@@ -119,6 +120,7 @@ class Sampler:
         self._partitions = partitions
         self._max_bytes = max_bytes
         self._max_ahead = max_ahead
+        self._long_bytes = policy.long_bytes
         self._salt = salt(policy.cohort)
         self.prompts = Prompts(policy)
         self._profiles: dict[tuple[str | None, ...], tuple[Base, datetime | None, bool]] = {}
@@ -187,6 +189,8 @@ class Sampler:
         plain = event.signals is NO_SIGNALS and not fell_back
         cells = here.cells(event.occurred_at)
         cells[base.stratum, event.type] += 1
+        if len(raw) > self._long_bytes and event.type in ANSWERS:
+            cells[base.stratum, Signal.LONG] += 1
         if not plain:
             _count_signals(event.signals, base.stratum, cells, fell_back=fell_back)
         if known is None and plain and not is_new:
@@ -307,8 +311,8 @@ def _count_signals(
     if signals.thumb is not None:
         cells[stratum, "thumb_" + signals.thumb] += 1
     if signals.escalated:
-        cells[stratum, "escalated"] += 1
+        cells[stratum, Signal.ESCALATED] += 1
     if signals.refused:
-        cells[stratum, "refused"] += 1
+        cells[stratum, Signal.REFUSED] += 1
     if fell_back:
-        cells[stratum, "fallback"] += 1
+        cells[stratum, Signal.FALLBACK] += 1

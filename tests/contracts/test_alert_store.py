@@ -3,7 +3,6 @@
 import asyncio
 
 import pytest
-import redis.asyncio
 
 from monitor.adapters.memory_alerts import MemoryAlertStore
 from monitor.adapters.redis_alerts import RedisAlerts
@@ -17,6 +16,7 @@ from monitor.detection.exception import GateException
 from monitor.detection.finding import Outcome, Persistence
 from tests.alerts import a_finding, step
 from tests.judgments import HOUR, MINUTE, NOON
+from tests.servers.valkey import absent_valkey
 
 
 @pytest.fixture(params=["memory", "valkey"])
@@ -156,7 +156,7 @@ class TestAlertStore:
 
 async def test_an_absent_server_is_said_in_our_words() -> None:
     """The pipeline waits for StoreUnavailable, not for a library's exceptions."""
-    client = redis.asyncio.Redis(port=1, socket_connect_timeout=0.2)
+    client = absent_valkey()
     alerts = RedisAlerts(client, Keys("test"))
     with pytest.raises(StoreUnavailable):
         await alerts.all()

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from datetime import datetime
 
 import pytest
-import redis.asyncio
 
 from monitor.adapters.memory_changes import MemoryChanges
 from monitor.adapters.redis_changes import RedisChanges
@@ -13,6 +12,7 @@ from monitor.adapters.redis_keys import Keys
 from monitor.alerting.changes import Aspect, ChangeLog, Sighting, changes_near, sightings_of
 from monitor.intake.event import ChangeEvent, ChangeKind, Environment
 from tests.judgments import HOUR, NOON, a_failure, a_judgment
+from tests.servers.valkey import absent_valkey
 
 
 @pytest.fixture(params=["memory", "valkey"])
@@ -132,7 +132,7 @@ def test_records_show_their_configuration() -> None:
 
 async def test_an_absent_server_is_said_in_our_words() -> None:
     """The pipeline waits for StoreUnavailable, not for a library's exceptions."""
-    client = redis.asyncio.Redis(port=1, socket_connect_timeout=0.2)
+    client = absent_valkey()
     changes = RedisChanges(client, Keys("test"))
     with pytest.raises(StoreUnavailable):
         await changes.events(NOON, NOON)

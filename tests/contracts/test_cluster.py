@@ -1,11 +1,15 @@
 """What every store does on a cluster of three nodes: all its keys of one step in one slot, any node asked."""
 
+from collections import Counter
+
 import pytest
 from redis.asyncio.cluster import RedisCluster
 
 from monitor.adapters.redis_alerts import RedisAlerts
 from monitor.adapters.redis_answers import RedisAnswers
+from monitor.adapters.redis_census import RedisCensus
 from monitor.adapters.redis_clock import RedisClock
+from monitor.adapters.redis_configurations import RedisConfigurations
 from monitor.adapters.redis_connection import blocking_client, is_cluster, nodes_of, waiting_client
 from monitor.adapters.redis_conversations import RedisConversations
 from monitor.adapters.redis_functions import StoreUnavailable
@@ -14,6 +18,7 @@ from monitor.adapters.redis_review import RedisReview
 from monitor.adapters.redis_sampling import RedisSampling
 from monitor.adapters.redis_windows import RedisWindows
 from monitor.conversations.policy import ConversationPolicy
+from monitor.detection.registry import ConfigurationPolicy, sights_of
 from monitor.review.item import items_of
 from monitor.sampling.sampler import PartitionTally
 from monitor.sampling.store import Source
@@ -120,6 +125,31 @@ def test_the_sampler_counts_on_a_cluster(valkey_cluster_url: str) -> None:
     assert store.remembered(SOURCE, now=NOON).counted_through == 5
     assert store.share({("a", "b", "c"): NOON})
     client.close()
+
+
+async def test_the_census_and_the_configurations_are_read_on_a_cluster(
+    valkey_cluster: RedisCluster, valkey_cluster_url: str
+) -> None:
+    """Their keys lie in many slots, and one round trip asks for all of them."""
+    blocking = blocking_client(valkey_cluster_url)
+    sampling = RedisSampling(blocking, KEYS, remember_hours=1, census_days=1)
+    for partition in range(3):
+        source = SOURCE._replace(partition=partition)
+        sampling.remembered(source, now=NOON)
+        tally = PartitionTally(0, 5)
+        tally.census[int(NOON.timestamp())] = Counter({("a|b", "turn"): 5})
+        sampling.record(source, tally, now=NOON)
+    blocking.close()
+    store = RedisConfigurations(valkey_cluster, KEYS)
+    await store.start()
+    records = [a_judgment(f"c-{hour}", at=NOON + hour * HOUR) for hour in range(5)]
+    await store.count(sights_of(records, ConfigurationPolicy()))
+
+    census = await RedisCensus(valkey_cluster, KEYS).counts(NOON - HOUR, NOON + HOUR)
+    served = await store.served(NOON, NOON + 5 * HOUR)
+
+    assert census == {NOON: {("a|b", "turn"): 15}}
+    assert [tally.n for tally in served.values()] == [5]
 
 
 async def test_a_cluster_that_is_gone_is_unavailable() -> None:

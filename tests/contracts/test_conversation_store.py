@@ -11,6 +11,7 @@ from monitor.conversations.assembly import Outcome, Stored
 from monitor.conversations.conversation import EndReason
 from monitor.conversations.policy import ConversationPolicy
 from monitor.conversations.store import Arrival, ConversationStore, TakenIn
+from monitor.judging.shadow import shadowed
 from tests.events import HOUR, MINUTE, NOON, SECOND, a_record, messages, taking
 from tests.servers.valkey import valkey, valkey_server  # noqa: F401 - fixtures
 
@@ -222,6 +223,13 @@ class TestConversationStore:
         await store.take([taking(source="events/0/7")])
         await store.reject("c1", "events/0/7")
         assert await store.funnel() == {"turn|waiting": 1}
+
+    async def test_what_a_judge_on_trial_judged_is_counted_apart(self, store: ConversationStore) -> None:
+        """Else a trial would look like twice the traffic."""
+        await store.settle([shadowed(a_record("c1"))])
+
+        assert await store.funnel() == {"judgment:shadow conversation|judged": 1}
+        assert [one.judge.stage for one in (await store.explain("c1")).records] == ["shadow"]
 
     async def test_what_is_not_known_is_no_error(self, store: ConversationStore) -> None:
         """Records end with their time to live; what comes after must find nothing and go on."""

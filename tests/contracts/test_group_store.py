@@ -3,7 +3,6 @@
 import asyncio
 
 import pytest
-import redis.asyncio
 
 from monitor.adapters.memory_groups import MemoryGroupStore
 from monitor.adapters.redis_functions import StoreUnavailable
@@ -15,6 +14,7 @@ from monitor.alerting.matchers import matcher
 from monitor.alerting.notification import GroupNotification, NotificationReason, Status
 from monitor.alerting.silence import Silence, a_silence, expired
 from tests.judgments import HOUR, MINUTE, NOON
+from tests.servers.valkey import absent_valkey
 
 
 @pytest.fixture(params=["memory", "valkey"])
@@ -152,7 +152,7 @@ class TestGroupStore:
 
 async def test_an_absent_server_is_said_in_our_words() -> None:
     """The pipeline waits for StoreUnavailable, not for a library's exceptions."""
-    client = redis.asyncio.Redis(port=1, socket_connect_timeout=0.2)
+    client = absent_valkey()
     groups = RedisGroups(client, Keys("test"))
     with pytest.raises(StoreUnavailable):
         await groups.groups()

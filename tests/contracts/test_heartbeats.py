@@ -1,7 +1,6 @@
 """What every keeper of signs of life must do: the twin and the real thing alike."""
 
 import pytest
-import redis.asyncio
 
 from monitor.adapters.memory_heartbeats import MemoryHeartbeats
 from monitor.adapters.redis_functions import StoreUnavailable
@@ -9,6 +8,7 @@ from monitor.adapters.redis_heartbeats import RedisHeartbeats
 from monitor.adapters.redis_keys import Keys
 from monitor.alerting.watchdog import Beat, Heartbeats
 from tests.judgments import MINUTE, NOON
+from tests.servers.valkey import absent_valkey
 
 
 @pytest.fixture(params=["memory", "valkey"])
@@ -43,7 +43,7 @@ class TestHeartbeats:
 
 async def test_an_absent_server_is_said_in_our_words() -> None:
     """The pulse goes on without it, and the watchdog falls silent."""
-    client = redis.asyncio.Redis(port=1, socket_connect_timeout=0.2)
+    client = absent_valkey()
     heartbeats = RedisHeartbeats(client, Keys("test"))
     with pytest.raises(StoreUnavailable):
         await heartbeats.beat([Beat(stage="judge", instance="a", at=NOON)])

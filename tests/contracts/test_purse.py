@@ -70,3 +70,13 @@ async def test_counters_do_not_stay_for_ever(valkey: redis.asyncio.Redis) -> Non
 
     [key] = [key async for key in valkey.scan_iter()]
     assert 0 < await valkey.ttl(key) <= 7200
+
+
+async def test_accounts_are_counted_apart(valkey: redis.asyncio.Redis) -> None:  # noqa: F811
+    """A judge on trial must not spend what the live one needs."""
+    live, trial = RedisPurse(valkey, Keys("test")), RedisPurse(valkey, Keys("test"), account="shadow")
+    await live.start()
+
+    assert (await trial.reserve([claim(100)])).granted
+    assert not (await trial.reserve([claim(1)])).granted
+    assert (await live.reserve([claim(100)])).granted

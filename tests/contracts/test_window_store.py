@@ -16,6 +16,7 @@ from monitor.windows.bucket import CRITICAL, FAILED, OVERALL, Cell, Scope
 from monitor.windows.policy import WindowPolicy
 from monitor.windows.store import Applied, WindowStore
 from tests.judgments import DIMENSIONS, HOUR, MINUTE, NOON, a_failure, a_judgment
+from tests.servers.valkey import absent_valkey
 
 SCOPE = Scope.of(a_judgment())
 POLICY = WindowPolicy(shards=3)
@@ -220,7 +221,7 @@ async def test_everything_that_is_written_expires(valkey: redis.asyncio.Redis) -
 
 async def test_an_absent_server_is_said_in_our_words() -> None:
     """The pipeline waits for StoreUnavailable, not for a library's exceptions."""
-    client = redis.asyncio.Redis(port=1, socket_connect_timeout=0.2)
+    client = absent_valkey()
     windows = RedisWindows(client, Keys("test"), WindowPolicy())
     with pytest.raises(StoreUnavailable):
         await windows.scopes()

@@ -13,10 +13,22 @@ from pathlib import Path
 
 import pytest
 
+from agents.worker import STOP_LIMIT_SECONDS
+from monitor.adapters.embedded_kafka import EmbeddedKafka
+from monitor.adapters.embedded_valkey import EmbeddedValkey
 from monitor.funnel import Funnel
 from monitor.topics import CONVERSATION_EVENTS, JUDGE_REQUESTS, JUDGMENTS, SAMPLED_EVENTS
 from tests.servers.apache_kafka import ApacheKafka
-from tests.servers.deployment import dead_letters_of, double_counted, records_of, wait_until
+from tests.servers.deployment import (
+    Processes,
+    create_topics,
+    dead_letters_of,
+    double_counted,
+    policy_of,
+    records_of,
+    settings_for,
+    wait_until,
+)
 from tests.servers.held_judge import HeldJudge
 from tests.servers.house import House, Orchestrator, Traffic, a_house, draw
 
@@ -179,3 +191,18 @@ def test_the_judge_is_gone_for_a_while(apache_kafka: ApacheKafka, tmp_path: Path
 
         assert not [name for name in funnel.judgments if not name.endswith(" judged")]
         assert not [letter for letter in dead_letters_of(one.house.settings) if letter.stage == "judge"]
+
+
+def test_a_worker_whose_servers_leave_while_it_starts_ends_when_asked(tmp_path: Path) -> None:
+    kafka, valkey = EmbeddedKafka(), EmbeddedValkey()
+    kafka.start()
+    valkey.start()
+    settings = settings_for(tmp_path, namespace="leaving", kafka=kafka.bootstrap, redis=valkey.url)
+    create_topics(settings, policy_of(settings))
+    running = Processes(settings, tmp_path)
+    worker = running.work("worker", "assemble", "aggregate")
+    wait_until(lambda: "stage_started" in running.log("worker"), told=running.logs)
+    kafka.stop()
+    valkey.stop()
+    worker.terminate()
+    assert worker.wait(timeout=STOP_LIMIT_SECONDS + 15) == 0, running.logs()

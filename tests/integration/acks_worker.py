@@ -2,8 +2,8 @@
 
 Run as `python -m tests.integration.acks_worker`; the settings come as one JSON object on the command line.
 A line is the machine's monotonic time, the worker's name, and one of: `assigned <partitions>`, `handled <id>`,
-`batch <size>`, `leader -`. An event is a JSON object: `id`, and what a worker of a given name does with it,
-`slow_in: {name: seconds}` or `raise_in: [name]`.
+`held <id>`, `batch <size>`, `leader -`. An event is a JSON object: `id`, and what a worker of a given name does with
+it, `slow_in: {name: seconds}`, `held_in: {name: until this file is there}` or `raise_in: [name]`.
 """
 
 import asyncio
@@ -63,6 +63,9 @@ def build_app(settings: WorkerSettings) -> faust.App:
         if settings.name in order.get("raise_in", []):
             raise ValueError("a secret of the payload")
         await asyncio.sleep(order.get("slow_in", {}).get(settings.name, 0))
+        if release := order.get("held_in", {}).get(settings.name):
+            facts.add("held", order["id"])
+            await _until_there(Path(release))
         facts.add("handled", order["id"])
 
     async def handle_all(events: list[Event]) -> None:
@@ -88,6 +91,11 @@ def build_app(settings: WorkerSettings) -> faust.App:
     app.timer(LEADER_TICK_SECONDS, on_leader=True)(tick)
     app.on_partitions_assigned.connect(assigned, weak=False)  # type: ignore[arg-type]  # it takes keywords
     return app
+
+
+async def _until_there(file: Path) -> None:
+    while not file.exists():  # noqa: ASYNC110, ASYNC240 - another process makes it
+        await asyncio.sleep(0.05)
 
 
 class _FactFile:

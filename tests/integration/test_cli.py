@@ -19,7 +19,7 @@ from monitor.cli.replaying import Replayed, run_on
 from monitor.cli.views import Views
 from monitor.clock import ClockKind
 from monitor.intake.formats.openai_chat import Shape
-from monitor.policy import load_policy
+from monitor.policy import default_config, load_policy
 from monitor.settings import Settings, load_settings
 from monitor.topics import topics
 
@@ -125,7 +125,34 @@ def test_status_adds_up_and_says_who_judges() -> None:
     }
     assert found["judge"]["backend"] == "rules"
     assert set(found["lag"]) == {"sample", "assemble", "judge", "aggregate", "changes"}
-    assert "25 events received, 0 of them open" in run("status").output
+    assert [(one["signal"], one["share"], one["answers"]) for one in found["census"]] == [
+        (signal, 0.0, CONVERSATIONS) for signal in ("escalated", "thumb_down", "fallback", "refused", "long")
+    ]
+    shown = run("status").output
+    assert "25 events received, 0 of them open" in shown
+    assert "All traffic of the last 24 h, judged or not" in shown
+
+
+def test_a_new_rubric_is_held_against_the_archive_before_it_speaks(
+    settings: Settings, tmp_path: Path
+) -> None:
+    """What was judged is judged again by the judge on trial; nobody waits a week for its series."""
+    rubric = (default_config() / "rubric.yaml").read_text(encoding="utf-8")
+    (tmp_path / "next.yaml").write_text(rubric.replace("coldly", "without warmth"), encoding="utf-8")
+    (tmp_path / "monitor.yaml").write_text(
+        "clock: {kind: stream}\njudge: {backend: rules, shadow: {backend: rules, rubric: next.yaml}}\n"
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MONITOR_CONFIG", str(tmp_path))
+        patch.setenv("MONITOR_DOCUMENTS", str(settings.documents))
+        found = json.loads(run("judge", "migrate", "live", "shadow", "--json").output)
+
+    splice = found["splice"]
+    assert (splice["pairs"], splice["rejudged"], found["without_text"]) == (CONVERSATIONS, CONVERSATIONS, 0)
+    assert splice["old_rubric"] != splice["new_rubric"]
+    # The rules read no rubric, so that nothing is shifted by its words.
+    assert splice["offsets"]["policy_adherence"]["points"]["mean"] == 0.0
+    assert (found["changes"], found["kept"]) == ([], True)
 
 
 def test_status_works_without_kafka() -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from monitor.adapters.folder_references import FolderReferences
-from monitor.cli.judge import read_conversations
 from monitor.conversations.conversation import Conversation
+from monitor.conversations.transcripts import read_conversations
 from monitor.intake.decode import Rejected
 from monitor.intake.event import Reference
 from monitor.judging.claims import FigureKind

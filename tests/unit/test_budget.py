@@ -154,3 +154,24 @@ async def test_the_audit_share_of_a_cascade_gives_way_to_first_judgments() -> No
     assert audit.refused is not None
     assert "audit is thinned out" in audit.refused.reason
     assert turn.refused is None
+
+
+async def test_anchors_are_thinned_like_audits_and_before_all_traffic() -> None:
+    """What the monitor does for itself must not cost a user's conversation its judgment."""
+    for fill in (0.5, 0.83, 0.9, 0.99):
+        anchor, audit = (
+            share_kept(one, fill, thin_from=0.8) for one in (Importance.ANCHOR, Importance.AUDIT)
+        )
+        assert anchor == audit
+
+    budget = BudgetSection(tokens_per_hour=10_000, thin_from=0.1)
+    purse = MemoryPurse()
+    anchors = Allowance(purse, budget, answer_tokens=10, importance=Importance.ANCHOR)
+    traffic = Allowance(purse, budget, answer_tokens=10)
+    await purse.reserve(claims_of(budget, tenant="t", tokens=5000, money=0.0, now=NOON))
+
+    refused = (await anchors.ask(REQUEST, "a", now=NOON)).refused
+
+    assert refused is not None
+    assert "anchor is thinned out" in refused.reason
+    assert (await traffic.ask(complaint(), "b", now=NOON)).refused is None

@@ -41,3 +41,19 @@ def test_disorder_puts_each_event_into_its_own_bucket() -> None:
         counts[bucket - NOON_BUCKET] += count
     assert counts == {0: 2, BUCKET_SECONDS: 2, -BUCKET_SECONDS: 1}
     assert sampled.tallies[SOURCE].newest == NOON + 20 * MINUTE
+
+
+def test_an_answer_longer_than_the_policy_says_is_counted_as_long_and_nothing_else_is() -> None:
+    """A drift of length is seen without a judge; feedback and ends have no length that says anything."""
+    policy = {"default_rate": 0.0, "long_bytes": 400}
+    words = [{"role": "assistant", "content": "word " * 100}]
+    sampled = take(
+        a_sampler(policy),
+        raw("c1", 0),
+        raw("c1", 1, messages=words),
+        raw("c2", kind="conversation", messages=words),
+        raw("c3", kind="end", comment="x" * 500),
+    )
+
+    counts = {signal: count for (_, _, signal), count in census(sampled).items()}
+    assert counts == {"turn": 2, "conversation": 1, "end": 1, "long": 2}

@@ -7,8 +7,10 @@ from monitor.cli.explain import explanation, show
 from monitor.conversations.assembly import Outcome, Stored, Taken
 from monitor.conversations.conversation import Attributes
 from monitor.conversations.store import Explained
+from monitor.judging.shadow import shadowed
 from monitor.sampling.policy import SamplingPolicy
 from tests.conversations import NOON
+from tests.judgments import a_judgment
 
 NOTHING = Explained(None, {}, {}, None, None, [])
 
@@ -76,3 +78,15 @@ def test_an_open_conversation_says_until_when_it_waits() -> None:
     assert "waiting until 2026-01-05 12:00:00 UTC" in text
     assert "conversation-events/0/7" in text
     assert "It is partial" in text
+
+
+def test_a_judgment_on_trial_is_told_from_the_live_one() -> None:
+    """Nobody was told of what it found, and nobody should wonder why."""
+    console = Console(record=True, width=200)
+    policy = SamplingPolicy(cohort="main", default_rate=1.0)
+    known = NOTHING._replace(records=[a_judgment("c1"), shadowed(a_judgment("c1", judge_version="new"))])
+    show(explanation("c1", known, policy), console)
+    text = console.export_text()
+
+    assert "by rules j1\n" in "\n".join(line.rstrip() for line in text.splitlines())
+    assert "by rules new, on trial" in text

@@ -74,6 +74,8 @@ def test_the_rate_is_another_and_the_rest_stays(tmp_path: Path) -> None:
     assert policy.sampling.priority == default.sampling.priority
     assert policy.gates == default.gates
     assert [one.type for one in policy.routing.receivers.values()] == ["console"]
+    # Anchors are about the judge of today, and cost money.
+    assert policy.monitor.judge.anchors.every_minutes is None
 
 
 def test_the_worst_and_the_best_are_no_conversation_twice() -> None:

@@ -172,12 +172,29 @@ class TestEvents:
 
     @pytest.mark.parametrize(
         ("asked", "answered", "fell_back"),
-        [("a", "b", True), ("a", "a", False), (None, "b", False), ("a", None, False)],
+        [
+            ("a", "b", True),
+            ("a", "a", False),
+            (None, "b", False),
+            ("a", None, False),
+            ("gpt-4o", "gpt-4o-2024-08-06", False),
+            ("gpt-4", "gpt-4-0613", False),
+            ("claude-3-5-sonnet-latest", "claude-3-5-sonnet-20241022", False),
+            ("claude-3-5-sonnet@20240620", "claude-3-5-sonnet-latest", True),
+            ("gemini-1.5-pro", "models/gemini-1.5-pro-002", False),
+            ("openai/gpt-4o", "GPT-4o-2024-08-06", False),
+            ("azure/gpt-4o", "openai/gpt-4o", True),
+            ("gpt-4o", "gpt-4o-mini", True),
+            ("gpt-4o", "gpt-4o-mini-2024-07-18", True),
+            ("gpt-4", "gpt-4-1106-preview", True),
+            ("gpt-4o-2024-05-13", "gpt-4o-2024-08-06", True),
+            ("gpt-4o-2024-05-13", "gpt-4o", True),
+        ],
     )
     def test_a_fallback_is_another_model_than_asked_for(
         self, asked: str | None, answered: str | None, fell_back: bool
     ) -> None:
-        """What is not known is no fallback."""
+        """What is not known is no fallback, and a provider that names its snapshot has kept its word."""
         assert ServedBy(model_asked=asked, model_answered=answered).fell_back is fell_back
 
     def test_an_event_cannot_be_changed(self) -> None:

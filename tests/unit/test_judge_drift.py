@@ -1,0 +1,119 @@
+"""A judge that has drifted is told of, once and by name; one that has not, or that nobody knows enough of, is not."""
+
+from dataclasses import replace
+
+from monitor.adapters.memory_anchors import MemoryAnchors
+from monitor.alerting.alert import Alert, AlertState
+from monitor.alerting.judges import AnchorShifts, LiveAnchors
+from monitor.alerting.naming import runbook, title
+from monitor.clock import ClockKind
+from monitor.detection.finding import Outcome
+from monitor.detection.judge_drift import anchored, drift_finding
+from monitor.judging.anchors import AnchorPolicy, AnchorScore
+from monitor.judging.drift import anchor_shift
+from monitor.judging.judgment import JudgeIdentity
+from monitor.pipeline import Pipeline
+from tests.anchors import JUDGE, later, pinned
+from tests.conversations import ROOT
+from tests.events import HOUR, MINUTE, NOON
+from tests.unit.test_regression import DOWN, FAR_DOWN, GOOD, a_series, assessed, fires
+from tests.world import IDENTITY, World
+
+POLICY = AnchorPolicy(min_anchors=20)
+PINS = pinned([4] * 30)
+
+
+def found(*rounds: list[int], hours: int = 24, pins: dict[str, AnchorScore] = PINS) -> tuple[Outcome, str]:
+    scores = [one for number, values in enumerate(rounds, start=1) for one in later(values, number)]
+    known = anchored(pins, scores, POLICY, now=NOON + hours * HOUR, **JUDGE)
+    finding = drift_finding(known, IDENTITY, POLICY, now=NOON + hours * HOUR)
+    assert bool(finding.figures) == (finding.outcome is Outcome.FAIL)
+    return finding.outcome, finding.reason
+
+
+def test_a_drift_says_how_much_how_sure_on_what_and_since_when() -> None:
+    outcome, reason = found([4] * 30, [4] * 30, [3] * 20 + [4] * 10, [3] * 20 + [4] * 10)
+
+    assert outcome is Outcome.FAIL
+    # Rounds 1 and 2 are as pinned, 3 and 4 a point lower on twenty of thirty: on average a third of a point.
+    assert reason.startswith("the judge has drifted by -0.33 [-0.4")
+    assert reason.endswith("] points on safety since 2026-03-10 15:00 UTC (n=30)")
+
+
+def test_a_shift_below_the_floor_is_no_drift_however_sure() -> None:
+    """Whoever is told of every hundredth stops reading: 0.12 points, with an interval of 0.04."""
+    assert found([3] * 36 + [4] * 264, pins=pinned([4] * 300))[0] is Outcome.PASS
+    assert found([3] * 60 + [4] * 240, pins=pinned([4] * 300))[0] is Outcome.FAIL
+
+
+def test_a_shift_that_may_be_chance_or_of_a_few_anchors_is_no_drift() -> None:
+    """Five of thirty moved: 0.17 points, and 0 well within 99.9 %."""
+    assert found([4] * 30)[0] is Outcome.PASS
+    assert found([3] * 5 + [4] * 25)[0] is Outcome.PASS
+    assert found([3] * 19) == (Outcome.NO_DATA, "19 anchors with a newer score of the 20 it needs")
+    assert found()[0] is Outcome.NO_DATA
+
+
+def test_only_the_newest_hours_count() -> None:
+    """A judge that came back is well, though its bad day is still kept."""
+    assert found([3] * 30, *([4] * 30 for _ in range(30)), hours=32)[0] is Outcome.PASS
+
+
+async def evaluated(world: World, pipeline: Pipeline, *, until: float, since: float = 0) -> list[Alert]:
+    world.now = NOON + since * HOUR
+    while world.now <= NOON + until * HOUR:
+        await pipeline.evaluate()
+        world.now += 15 * MINUTE
+    return list(await world.alerts.all())
+
+
+async def test_a_drift_is_one_ticket_that_ends_when_its_judge_is_gone() -> None:
+    """A new judge pins anew, and the drift of the old one is nobody's business any more."""
+    world, store = World(clock=ClockKind.WALL), MemoryAnchors()
+    for one in [*PINS.values(), *later([3] * 30, 1)]:
+        await store.add(one, **JUDGE)
+
+    def with_judge(version: str) -> Pipeline:
+        judge = JudgeIdentity(stage="first", backend="fake", version=version, model_asked="fake")
+        live = LiveAnchors(store=store, judge=judge, rubric_version="r1", policy=POLICY)
+        return Pipeline(replace(world.ports, anchors=live), world.policy, world.sender)
+
+    (alert,) = await evaluated(world, with_judge("j"), until=6)
+    assert (alert.state, len(alert.firings), alert.severity) == (AlertState.FIRING, 1, "ticket")
+    assert title(alert) == "The judge j (stage first) has drifted"
+    assert (ROOT / runbook(alert)).is_file()
+    assert "-1.00" in alert.finding.reason
+
+    (alert,) = await evaluated(world, with_judge("k"), since=6.25, until=9)
+    assert alert.state is AlertState.RESOLVED
+
+
+def test_a_drift_alone_is_no_fall_of_quality_and_a_step_beside_it_still_is() -> None:
+    """The judge's share is taken off; what is left speaks for itself."""
+    shift = anchor_shift(pinned([4] * 60), [*later([3] * 12 + [4] * 48, 1), *later([3] * 12 + [4] * 48, 2)])
+    taken = shift["safety"]
+    assert taken.mean == -0.2
+
+    assert fires(assessed(a_series((96, GOOD), (24, DOWN))))
+    assert not fires(assessed(a_series((96, GOOD), (24, DOWN)), judge_shift=taken.low))
+    assert fires(assessed(a_series((96, GOOD), (24, FAR_DOWN)), judge_shift=taken.low))
+
+
+async def test_a_shift_is_that_since_the_baseline_and_not_since_the_pin() -> None:
+    """A baseline that was taken of the stricter judge holds its strictness already."""
+    store = MemoryAnchors()
+    for one in [*PINS.values(), *(s for n in range(1, 61) for s in later([4 if n < 20 else 3] * 30, n))]:
+        await store.add(one, **JUDGE)
+
+    async def mean(since: float, now: float) -> float | None:
+        found = await AnchorShifts(store, POLICY).shifts(
+            since=NOON + since * HOUR, now=NOON + now * HOUR, **JUDGE
+        )
+        return found["safety"].mean if found else None
+
+    assert await mean(10, 18) == 0.0
+    assert await mean(10, 60) == -1.0
+    assert await mean(45, 60) == 0.0
+    # Of a time before any score is kept, the pinned ones tell.
+    assert await mean(-500, 60) == -1.0
+    assert await mean(10, 10) is None
