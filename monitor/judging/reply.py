@@ -71,7 +71,7 @@ def _dimension_schema(dimension: Dimension) -> dict[str, Any]:
         "type": "object",
         "properties": {
             "reason": {"type": "string"},
-            "quotes": {"type": "array", "items": quote},
+            "quotes": {"type": "array", "items": quote, "maxItems": QUOTES_MAX},
             "kind": {"type": ["string", "null"], "enum": [*KINDS, None]},
             "score": level,
             "critical": {"type": "boolean"},
