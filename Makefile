@@ -37,7 +37,7 @@ lint: $(DEV_READY) ## Check style, types and who imports whom
 	$(BIN)/lint-imports
 
 bench: $(DEV_READY) ## Measure what an event and a judgment cost; the last line of each is JSON
-	@set -e; for file in benchmarks/judge_cost.py benchmarks/spine.py; do echo "== $$file" >&2; PYTHONPATH=. $(BIN)/python "$$file"; done
+	@set -e; for file in benchmarks/judge_cost.py benchmarks/windows.py benchmarks/spine.py; do echo "== $$file" >&2; PYTHONPATH=. $(BIN)/python "$$file"; done
 
 clean: ## Remove what make made; .data, where `monitor up` keeps its Valkey, stays
 	rm -rf $(VENV) build dist htmlcov .coverage .coverage.* *.egg-info

@@ -10,6 +10,7 @@ from monitor.adapters.pagerduty_receiver import PagerDutyReceiver
 from monitor.adapters.slack_receiver import SlackReceiver
 from monitor.adapters.webhook_receiver import WebhookReceiver
 from monitor.alerting import receiver_policy as policies
+from monitor.alerting.links import Links
 from monitor.alerting.receiver import Receiver
 from monitor.alerting.routing import RoutingPolicy
 from monitor.policy import ConfigError
@@ -19,25 +20,25 @@ from monitor.settings import Settings, secret
 def build_receivers(policy: RoutingPolicy, settings: Settings) -> dict[str, Receiver]:
     """Build every receiver by its name; a secret that is not in the environment is an error that names it."""
     return {
-        name: build_receiver(name, one, settings, external_url=policy.external_url)
+        name: build_receiver(name, one, settings, links=policy.links)
         for name, one in policy.receivers.items()
     }
 
 
 def build_receiver(  # noqa: PLR0911 - one branch a type, each returns
-    name: str, one: policies.ReceiverPolicy, settings: Settings, *, external_url: str = ""
+    name: str, one: policies.ReceiverPolicy, settings: Settings, *, links: Links = Links()
 ) -> Receiver:
     """Build one receiver."""
     match one:
         case policies.ConsoleReceiver():
-            return ConsoleReceiver(name, external_url=external_url)
+            return ConsoleReceiver(name, links=links)
         case policies.WebhookReceiver():
             return WebhookReceiver(
                 name,
                 url=one.url or _needed(name, one.url_env),
                 secret=_needed(name, one.secret_env).encode() if one.secret_env else None,
                 timeout_seconds=one.timeout_seconds,
-                external_url=external_url,
+                links=links,
             )
         case policies.PagerDutyReceiver():
             return PagerDutyReceiver(
@@ -46,14 +47,14 @@ def build_receiver(  # noqa: PLR0911 - one branch a type, each returns
                 routing_key=_needed(name, one.routing_key_env),
                 severities=one.severities,
                 timeout_seconds=one.timeout_seconds,
-                external_url=external_url,
+                links=links,
             )
         case policies.SlackReceiver():
             return SlackReceiver(
                 name,
                 url=_needed(name, one.url_env),
                 timeout_seconds=one.timeout_seconds,
-                external_url=external_url,
+                links=links,
             )
         case policies.AlertmanagerReceiver():
             return AlertmanagerReceiver(
@@ -62,10 +63,10 @@ def build_receiver(  # noqa: PLR0911 - one branch a type, each returns
                 headers=_credentials(name, one),
                 resend_seconds=one.resend_seconds,
                 timeout_seconds=one.timeout_seconds,
-                external_url=external_url,
+                links=links,
             )
         case policies.AppriseReceiver():
-            return _apprise(name, one, external_url)
+            return _apprise(name, one, links)
         case policies.KafkaReceiver():
             return KafkaReceiver(
                 name, topic=one.topic, settings=settings, timeout_seconds=one.timeout_seconds
@@ -74,14 +75,14 @@ def build_receiver(  # noqa: PLR0911 - one branch a type, each returns
             assert_never(one)
 
 
-def _apprise(name: str, one: policies.AppriseReceiver, external_url: str) -> AppriseReceiver:
+def _apprise(name: str, one: policies.AppriseReceiver, links: Links) -> AppriseReceiver:
     try:
         return AppriseReceiver(
             name,
             url=_needed(name, one.url_env),
             format=one.format,
             timeout_seconds=one.timeout_seconds,
-            external_url=external_url,
+            links=links,
         )
     except ValueError as error:
         raise ConfigError(f"routing.yaml: receivers.{name}: {one.url_env}: {error}") from None

@@ -12,8 +12,11 @@ from monitor.adapters.memory_alerts import MemoryAlertStore
 from monitor.adapters.memory_windows import MemoryWindowStore
 from monitor.alerting.alert import Alert, AlertState, Transition
 from monitor.alerting.evaluation import evaluate, record_criticals
+from monitor.alerting.shifts import PAGES_MAX, paging, played
+from monitor.alerting.store import notification_of
 from monitor.detection.gates import GatePolicy
 from monitor.judging.judgment import JudgeFailure, Judgment
+from monitor.policy import load_policy
 from monitor.windows.policy import WindowPolicy
 from tests.judgments import HOUR, NOON, a_failure, a_judgment
 
@@ -90,6 +93,9 @@ async def test_scenario(path: Path) -> None:
     ended = {key_of(t.alert): hour for hour, t in told if t.alert.state is AlertState.RESOLVED}
 
     assert set(fired) == set(wanted), story["why"]
+    record = [one for _, change in told if (one := notification_of(change)) is not None]
+    for one in paging(played(load_policy().routing, record)):
+        assert one.busiest <= PAGES_MAX, "more than a person on call can look into in a shift"
     for key, want in wanted.items():
         hour, alert = fired[key]
         assert want["fires"][0] <= hour <= want["fires"][1], (key, hour)

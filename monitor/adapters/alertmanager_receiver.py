@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from monitor.adapters.http_delivery import HttpDelivery
+from monitor.alerting.links import Links
 from monitor.alerting.message import stamp
 from monitor.alerting.notification import GroupAlert, GroupNotification, Status
 from monitor.alerting.receiver import Delivered, Delivery, Pace, Undelivered
@@ -37,7 +38,7 @@ class AlertmanagerReceiver:
         headers: Mapping[str, str] | None = None,
         resend_seconds: float = 60,
         timeout_seconds: float = 10,
-        external_url: str = "",
+        links: Links = Links(),
         clock: Any = _wall_clock,
     ) -> None:
         """Take what config/routing.yaml says; `headers` bring the credentials."""
@@ -45,7 +46,7 @@ class AlertmanagerReceiver:
         self._urls = [f"{url.rstrip('/')}/api/v2/alerts" for url in urls]
         self._headers = {"Content-Type": "application/json"} | dict(headers or {})
         self._resend = timedelta(seconds=resend_seconds)
-        self._external_url = external_url
+        self._links = links
         self._clock = clock
         self._http = HttpDelivery(name, timeout_seconds=timeout_seconds)
 
@@ -91,10 +92,10 @@ class AlertmanagerReceiver:
         start = min(alert.since, end)
         return {
             "labels": {name: value for name, value in one.labels.items() if value},
-            "annotations": annotations(one, self._external_url),
+            "annotations": annotations(one, self._links),
             "startsAt": stamp(start),
             "endsAt": stamp(end),
-            "generatorURL": self._external_url,
+            "generatorURL": self._links.external_url,
         }
 
 

@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any, Literal, assert_never
 
+from monitor.alerting.links import Links
 from monitor.alerting.message import Message, message_of
 from monitor.alerting.notification import GroupNotification, Status
 from monitor.alerting.receiver import Delivered, Delivery, Pace, Undelivered
@@ -25,7 +26,7 @@ class AppriseReceiver:
         url: str,
         format: Format = "text",  # noqa: A002 - the word of config/routing.yaml
         timeout_seconds: float = 30,
-        external_url: str = "",
+        links: Links = Links(),
     ) -> None:
         """Take the URL; raises ValueError where apprise knows no such service, without a word of the URL."""
         # It brings a hundred services, and most deployments need none of them.
@@ -34,7 +35,7 @@ class AppriseReceiver:
         self._name = name
         self._format: Format = format
         self._timeout = timeout_seconds
-        self._external_url = external_url
+        self._links = links
         self._apprise: Any = apprise.Apprise()
         if not self._apprise.add(url):
             raise ValueError("apprise knows no service for this URL")
@@ -46,7 +47,7 @@ class AppriseReceiver:
 
     async def deliver(self, notification: GroupNotification) -> Delivery:
         """Send a message; long ones are cut or parted as the service asks."""
-        message = message_of(notification, external_url=self._external_url)
+        message = message_of(notification, links=self._links)
         try:
             async with asyncio.timeout(self._timeout):
                 sent = await self._apprise.async_notify(

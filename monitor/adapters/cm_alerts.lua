@@ -50,6 +50,13 @@ local function finish(keys, argv)
   return #argv
 end
 
+-- KEYS: 1 outbox. ARGV: id, notification as it was read, the same without somebody's words
+local function rewrite(keys, argv)
+  if redis.call('HGET', keys[1], argv[1]) ~= argv[2] then return 0 end
+  redis.call('HSET', keys[1], argv[1], argv[3])
+  return 1
+end
+
 -- KEYS: 1 outbox, 2 its order, 3 receivers that have an entry. ARGV: most entries. Returns notification, names, ...
 local function outbox(keys, argv)
   local answer = {}
@@ -71,4 +78,5 @@ redis.register_function('cm_alerts_commit', commit)
 redis.register_function('cm_alerts_delivered', delivered)
 redis.register_function('cm_alerts_finish', finish)
 redis.register_function('cm_alerts_outbox', outbox)
+redis.register_function('cm_alerts_rewrite', rewrite)
 redis.register_function('cm_alerts_claim', claim)

@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from monitor.alerting.alert import Alert, AlertState, Transition
+from monitor.alerting.forgetting import told_without_words_of
 from monitor.alerting.notification import GroupNotification
 from monitor.alerting.receiver import Delivered, Delivery, Pace
 from monitor.alerting.store import OutboxEntry, notification_of
@@ -66,6 +67,16 @@ class MemoryAlertStore:
         """Take notifications out of the outbox."""
         for entry_id in entry_ids:
             self._outbox.pop(entry_id, None)
+
+    async def forget(self, conversation_id: str) -> int:
+        """Erase a conversation's words in what waits; return in how many entries."""
+        erased = 0
+        for name, entry in self._outbox.items():
+            after = told_without_words_of(entry.notification, conversation_id)
+            if after is not None:
+                self._outbox[name] = entry.model_copy(update={"notification": after})
+                erased += 1
+        return erased
 
     async def exceptions(self) -> tuple[GateException, ...]:
         """Return what people signed for, ordered by alert."""

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
+from monitor.alerting.forgetting import group_without_words_of
 from monitor.alerting.group import Group, GroupChange
 from monitor.alerting.notification import WaitingNotification
 from monitor.alerting.silence import Silence
@@ -52,12 +53,24 @@ class MemoryGroupStore:
     async def postpone(self, waiting: WaitingNotification) -> None:
         """Write what became of an attempt and when the next one is due."""
         if waiting.id in self._waiting:
-            self._waiting[waiting.id] = waiting
+            # The words are those that are kept, which may have been erased since they were read.
+            kept = self._waiting[waiting.id].notification
+            self._waiting[waiting.id] = waiting.model_copy(update={"notification": kept})
 
     async def finish_notifications(self, ids: Sequence[str]) -> None:
         """Take notifications out of the outbox."""
         for one in ids:
             self._waiting.pop(one, None)
+
+    async def forget(self, conversation_id: str) -> int:
+        """Erase a conversation's words in what waits; return how many messages held any."""
+        erased = 0
+        for name, waiting in self._waiting.items():
+            after = group_without_words_of(waiting.notification, conversation_id)
+            if after is not None:
+                self._waiting[name] = waiting.model_copy(update={"notification": after})
+                erased += 1
+        return erased
 
     async def silences(self) -> tuple[Silence, ...]:
         """Return the silences that are kept, ordered by their end and id."""

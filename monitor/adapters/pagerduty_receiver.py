@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from monitor.adapters.http_delivery import HttpDelivery
+from monitor.alerting.links import Links
 from monitor.alerting.notification import GroupNotification
 from monitor.alerting.pagerduty import body
 from monitor.alerting.receiver import Delivery, Pace
@@ -23,14 +24,14 @@ class PagerDutyReceiver:
         routing_key: str,
         severities: Mapping[Severity, str],
         timeout_seconds: float = 10,
-        external_url: str = "",
+        links: Links = Links(),
     ) -> None:
         """Take what config/routing.yaml says, with the routing key itself."""
         self._name = name
         self._url = url
         self._routing_key = routing_key
         self._severities = severities
-        self._external_url = external_url
+        self._links = links
         self._http = HttpDelivery(name, timeout_seconds=timeout_seconds)
 
     @property
@@ -44,7 +45,7 @@ class PagerDutyReceiver:
             notification,
             routing_key=self._routing_key,
             severities=self._severities,
-            external_url=self._external_url,
+            links=self._links,
         )
         return await self._http.post(self._url, content, {"Content-Type": "application/json"}, words=True)
 

@@ -8,10 +8,13 @@ from typing import Any
 from monitor.adapters.redis_functions import UNAVAILABLE, Client, Functions, StoreUnavailable
 from monitor.adapters.redis_keys import Keys
 from monitor.alerting.alert import OPEN, Alert, AlertState, Transition
+from monitor.alerting.forgetting import told_without_words_of
 from monitor.alerting.receiver import Notification
 from monitor.alerting.store import OutboxEntry, notification_of
 from monitor.detection.exception import GateException
 
+ATTEMPTS = 5
+"""Tries to win a compare-and-set against another who forgets."""
 RESOLVED_MAX = 1000
 """Resolved alerts kept, the newest; they tell flapping and fill the history that people see."""
 
@@ -102,6 +105,24 @@ class RedisAlerts:
             await self._functions.call(
                 "cm_alerts_finish", [self._outbox, self._order, self._delivered], list(entry_ids)
             )
+
+    async def forget(self, conversation_id: str) -> int:
+        """Erase a conversation's words in what waits; return in how many entries."""
+        erased = 0
+        for name in await _answered(self._client.hkeys(self._outbox)):
+            for _ in range(ATTEMPTS):
+                text = await _answered(self._client.hget(self._outbox, name))
+                told = Notification.model_validate_json(text) if text else None
+                after = told and told_without_words_of(told, conversation_id)
+                if after is None:
+                    break
+                arguments = [name, text, after.model_dump_json()]
+                if await self._functions.call("cm_alerts_rewrite", [self._outbox], arguments):
+                    erased += 1
+                    break
+            else:
+                raise StoreUnavailable("alerts: others keep changing what waits; try again")
+        return erased
 
     async def exceptions(self) -> tuple[GateException, ...]:
         """Return what people signed for, ordered by alert."""

@@ -59,19 +59,20 @@ def is_lost(error: exceptions.ResponseError) -> bool:
     return _NO_FUNCTION in str(error).lower()
 
 
-def code_of(library: str) -> str:
-    """Return the text of one library of functions."""
-    return files("monitor.adapters").joinpath(f"{library}.lua").read_text(encoding="utf-8")
+def code_of(*names: str) -> str:
+    """Return the text of one library of functions, from one file or several."""
+    folder = files("monitor.adapters")
+    return "\n".join(folder.joinpath(f"{name}.lua").read_text(encoding="utf-8") for name in names)
 
 
 class Functions:
     """One library of server-side functions."""
 
-    def __init__(self, client: Client, library: str) -> None:
-        """Take the Lua file `<library>.lua` of this folder; nothing is sent yet."""
+    def __init__(self, client: Client, library: str, *more: str) -> None:
+        """Take the Lua file `<library>.lua` of this folder, and what continues it; nothing is sent yet."""
         self._client = client
         self._library = library
-        self._code = code_of(library)
+        self._code = code_of(library, *more)
 
     async def load(self) -> None:
         """Load the library onto every primary; loading it twice changes nothing."""
@@ -91,8 +92,9 @@ class Functions:
 
     async def call_many(self, function: str, calls: Sequence[Call]) -> list[Any]:
         """Call one function several times in one round trip, in order; each call keeps to its own shard."""
-        if not calls:
-            return []
+        if len(calls) <= 1:
+            # A pipeline of one costs more than the call.
+            return [await self.call(function, *call) for call in calls]
         try:
             return await self._pipelined(function, calls)
         except exceptions.ResponseError as error:

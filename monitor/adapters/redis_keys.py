@@ -14,7 +14,7 @@ class Keys:
 
     def shard_of(self, conversation_id: str) -> int:
         """Return the shard of a conversation: 0 up to `shards` - 1."""
-        return xxhash.xxh3_64_intdigest(conversation_id.encode()) % self.shards
+        return xxhash.xxh3_64_intdigest(conversation_id.encode()) % self.shards if self.shards > 1 else 0
 
     def sharded(self, shard: int, *parts: object) -> str:
         """Return a key that lives with the conversations of this shard."""

@@ -5,6 +5,7 @@ import json
 import time
 
 from monitor.adapters.http_delivery import HttpDelivery
+from monitor.alerting.links import Links
 from monitor.alerting.message import message_of
 from monitor.alerting.notification import GroupNotification
 from monitor.alerting.receiver import Delivery, Pace
@@ -25,13 +26,13 @@ class SlackReceiver:
         *,
         url: str,
         timeout_seconds: float = 10,
-        external_url: str = "",
+        links: Links = Links(),
         interval_seconds: float = INTERVAL_SECONDS,
     ) -> None:
         """Take what config/routing.yaml says, with the address itself."""
         self._name = name
         self._url = url
-        self._external_url = external_url
+        self._links = links
         self._interval = interval_seconds
         self._next_at = 0.0
         self._http = HttpDelivery(name, timeout_seconds=timeout_seconds)
@@ -43,7 +44,7 @@ class SlackReceiver:
 
     async def deliver(self, notification: GroupNotification) -> Delivery:
         """Post a message when its turn has come."""
-        message = as_slack(message_of(notification, external_url=self._external_url))
+        message = as_slack(message_of(notification, links=self._links))
         content = json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode()
         await asyncio.sleep(max(0.0, self._next_at - time.monotonic()))
         delivery = await self._http.post(

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from monitor.adapters.http_delivery import HttpDelivery
+from monitor.alerting.links import Links
 from monitor.alerting.notification import GroupNotification
 from monitor.alerting.receiver import Delivery, Pace
 from monitor.alerting.webhook import body, headers
@@ -25,14 +26,14 @@ class WebhookReceiver:
         url: str,
         secret: bytes | None = None,
         timeout_seconds: float = 10,
-        external_url: str = "",
+        links: Links = Links(),
         clock: Callable[[], datetime] = _wall_clock,
     ) -> None:
         """Take what config/routing.yaml says, with the values of the variables that it names."""
         self._name = name
         self._url = url
         self._secret = secret
-        self._external_url = external_url
+        self._links = links
         self._clock = clock
         self._http = HttpDelivery(name, timeout_seconds=timeout_seconds)
 
@@ -43,7 +44,7 @@ class WebhookReceiver:
 
     async def deliver(self, notification: GroupNotification) -> Delivery:
         """Post a notification, signed at this moment."""
-        content = body(notification, external_url=self._external_url)
+        content = body(notification, links=self._links)
         fields = headers(content, notification, secret=self._secret, now=self._clock())
         return await self._http.post(self._url, content, fields)
 

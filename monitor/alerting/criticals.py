@@ -4,10 +4,14 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from monitor.alerting.alert import FIRINGS_MAX, SEEN_MAX, Alert, AlertState, Transition, changed
-from monitor.alerting.evidence import Evidence, pick_cases
+from monitor.alerting.evidence import Evidence, Point, pick_cases
 from monitor.detection.critical import CriticalPolicy
 from monitor.detection.finding import Finding
 from monitor.windows.case import Case
+
+HOUR = timedelta(hours=1)
+COURSE_HOURS = 24
+"""Hours of the small plot; more are not seen in a message."""
 
 
 def record_critical(
@@ -110,9 +114,20 @@ def _added(
                 "start": min(times),
                 "end": max(times),
                 "cases": pick_cases((*kept, *cases), policy.cases_max),
+                "course": _course(alert.evidence.course if alert.evidence else (), cases),
             }
         ),
     )
+
+
+def _course(before: Sequence[Point], cases: Sequence[Case]) -> tuple[Point, ...]:
+    """Return how many cases each of the last hours had; an hour without one had none of this kind."""
+    counts = {point.at: point.n for point in before}
+    for case in cases:
+        hour = case.observed_at.replace(minute=0, second=0, microsecond=0)
+        counts[hour] = counts.get(hour, 0) + 1
+    hours = [max(counts) - HOUR * ago for ago in reversed(range(COURSE_HOURS))]
+    return tuple(Point(at=hour, value=counts.get(hour, 0), n=counts.get(hour, 0)) for hour in hours)
 
 
 def _may_repeat(alert: Alert, now: datetime, policy: CriticalPolicy) -> bool:

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from monitor.alerting.alert import Alert, AlertState, Transition, changed
-from monitor.alerting.decision import DECISIONS_MAX, NOTES_MAX, Act, Decision, Note, Verdict
+from monitor.alerting.decision import DECISIONS_MAX, NOTES_MAX, Act, DecidedScore, Decision, Note, Verdict
 from monitor.detection.exception import GateException
 from monitor.detection.finding import FindingKind, Severity
+from monitor.judging.rubric import CRITICAL_MAX
+from monitor.windows.bucket import CRITICAL
 
 
 @dataclass(frozen=True)
@@ -32,16 +34,18 @@ def commented(alert: Alert, *, by: str, at: datetime, text: str) -> Transition:
 
 def excepted(alert: Alert, exception: GateException, *, at: datetime) -> Transition | Refused:
     """Note that somebody answers for its failing until a day; the gate stays as it is."""
-    if alert.kind not in {FindingKind.GATE, FindingKind.SLO}:
-        return Refused(f"exceptions are for gates; this is a {alert.kind} alert, which can be silenced")
     if exception.until <= at:
         return Refused("an exception must end in the future")
     text = f"until {exception.until:%Y-%m-%d %H:%M %Z}: {exception.reason}"
     return _noted(alert, Note(act=Act.EXCEPTED, by=exception.owner, at=at, text=text))
 
 
-def exception_for(alert: Alert, *, owner: str, reason: str, until: datetime) -> GateException:
+def exception_for(alert: Alert, *, owner: str, reason: str, until: datetime) -> GateException | Refused:
     """Return the exception that covers this alert alone: its dimension, segment, assistant and environment."""
+    if alert.kind not in {FindingKind.GATE, FindingKind.SLO}:
+        return Refused(
+            f"exceptions are for gates, and this is a {alert.kind} alert; `monitor silence add` mutes it for a time"
+        )
     return GateException(
         gate=alert.labels["dimension"],
         segment=alert.labels["segment"],
@@ -57,7 +61,13 @@ def decided(alert: Alert, verdict: Verdict, *, by: str, at: datetime, text: str 
     if alert.fired_at is None:
         return Refused("it never fired, so there is nothing to decide")
     decision = Decision(
-        verdict=verdict, severity=alert.severity, fired_at=alert.fired_at, by=by, at=at, text=text
+        verdict=verdict,
+        severity=alert.severity,
+        fired_at=alert.fired_at,
+        by=by,
+        at=at,
+        text=text,
+        scores=_scores(alert),
     )
     # Whoever thinks better of it decides again; the last word counts.
     others = tuple(one for one in alert.decisions if one.fired_at != alert.fired_at)
@@ -108,6 +118,24 @@ def precision_of(alerts: Iterable[Alert], *, since: datetime) -> tuple[Precision
     return tuple(
         Precision(severity=key[0], kind=key[1], fired=fired[key], verdicts=verdicts.get(key, {}))
         for key in ordered
+    )
+
+
+def _scores(alert: Alert) -> tuple[DecidedScore, ...]:
+    """Return the scores that the alert is about; a rate of critical failures is about the critical ones."""
+    cases = alert.evidence.cases if alert.evidence else ()
+    dimension = alert.labels.get("dimension")
+    return tuple(
+        DecidedScore(
+            judgment_id=case.judgment_id,
+            conversation_id=case.conversation_id,
+            dimension=case.dimension,
+            score=case.score,
+            judge_version=case.judge_version,
+            rubric_version=case.rubric_version,
+        )
+        for case in cases
+        if (case.score <= CRITICAL_MAX if dimension == CRITICAL else case.dimension == dimension)
     )
 
 

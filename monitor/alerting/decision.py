@@ -49,6 +49,17 @@ class Note(Value):
     text: str = ""
 
 
+class DecidedScore(Value):
+    """One score that the alert showed, without a word of its conversation."""
+
+    judgment_id: str
+    conversation_id: str
+    dimension: str
+    score: int
+    judge_version: str
+    rubric_version: str
+
+
 class Decision(Value):
     """What one firing turned out to be, by whom."""
 
@@ -59,3 +70,5 @@ class Decision(Value):
     by: Name
     at: Moment
     text: str = ""
+    scores: tuple[DecidedScore, ...] = ()
+    """The scores that the alert was about and showed: a judge error disputes them, a regression upholds them."""

@@ -11,6 +11,7 @@ from monitor.alerting.changes import ChangeLog, Changes, changes_near
 from monitor.alerting.evidence import Evidence, Point, concerns, explain, pick_cases
 from monitor.detection.gates import GatePolicy
 from monitor.intake.event import Environment
+from monitor.judging.rubric import CRITICAL_MAX
 from monitor.windows.bucket import CRITICAL, BucketCounts, Scope
 from monitor.windows.store import WindowStore
 from monitor.windows.window import Window, all_stats, window
@@ -57,7 +58,12 @@ async def with_gate_evidence(
         end=now.end,
         figures=alert.finding.figures,
         changes=explain(recent if recent.counts else now, earlier, dimension),
-        cases=pick_cases(case for case in worst if concerns(case, segment)),
+        cases=pick_cases(
+            case
+            for case in worst
+            # Too many critical failures are shown by critical ones, not by whatever else did not pass.
+            if concerns(case, segment) and (wanted or case.score <= CRITICAL_MAX)
+        ),
         happened=changes.events,
         sightings=changes.sightings,
         course=points(

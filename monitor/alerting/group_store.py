@@ -29,11 +29,18 @@ class GroupStore(Protocol):
         ...
 
     async def postpone(self, waiting: WaitingNotification) -> None:
-        """Write what became of an attempt and when the next one is due; one that is finished stays so."""
+        """Write what became of an attempt and when the next one is due; one that is finished stays so.
+
+        The message itself stays as it is kept, since words may have been erased while it was tried.
+        """
         ...
 
     async def finish_notifications(self, ids: Sequence[str]) -> None:
         """Take notifications out of the outbox: their receivers have them, or never will."""
+        ...
+
+    async def forget(self, conversation_id: str) -> int:
+        """Erase a conversation's words in what waits; return how many messages held any."""
         ...
 
     async def silences(self) -> tuple[Silence, ...]:

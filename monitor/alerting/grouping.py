@@ -88,11 +88,12 @@ def _assign(rules: Rules, firing: Sequence[Routed], known: Mapping[str, Group]) 
             if node.receiver in rules.nobody:
                 continue
             labels = node.group_labels(one.labels)
-            group_id, rest = node.group_id(labels), node.group_id({})
-            is_new = group_id not in known and group_id not in taken
-            crowded = is_new and counts.get(node.key, 0) >= rules.groups_max
-            if crowded or (is_new and one.fingerprint in members.get(rest, ())):
-                group_id, labels = rest, {}
+            group_id = node.group_id(labels)
+            if group_id not in known and group_id not in taken:
+                rest = node.group_id({})
+                crowded = counts.get(node.key, 0) >= rules.groups_max
+                if crowded or one.fingerprint in members.get(rest, ()):
+                    group_id, labels = rest, {}
             if group_id not in known and group_id not in taken:
                 counts[node.key] = counts.get(node.key, 0) + 1
             _, _, inside = taken.setdefault(group_id, (node, labels, {}))

@@ -3,20 +3,38 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import assert_never
+from itertools import zip_longest
+from typing import NamedTuple, assert_never
 
 from monitor.alerting.alert import Alert, AlertState
 from monitor.alerting.evidence import Change, Evidence, Point
 from monitor.alerting.labels import alertname
+from monitor.alerting.links import Links
 from monitor.alerting.naming import plain, runbook, title
 from monitor.alerting.notification import GroupNotification, Status
+from monitor.conversations.conversation import UNKNOWN
 from monitor.detection.finding import Figure, FindingKind, Severity
 from monitor.windows.bucket import CRITICAL, readable
 from monitor.windows.case import Case
 
 FULL_MAX = 5
 """Alerts of a group that are told in full, the gravest; of the others one line each. It keeps a storm readable."""
+_SAID_BY = {"answer": "answer", "user": "user", "reference": "document", "tool": "tool"}
+HOUR = timedelta(hours=1)
+CASES_BESIDE = 3
+"""Cases of an alert that is not the first of its message; the first shows all that it keeps."""
 _FIGURE = {"mean": "mean", "pass_at_4": "pass@4", "critical_rate": "critical rate"}
+
+
+class ToldQuote(NamedTuple):
+    """A quotation, and who says so; nobody if that is not known."""
+
+    by: str
+    text: str
+
+    def marked(self, before: str, after: str) -> str:
+        """Return it between quotation marks."""
+        return f"{self.by}: {before}{self.text}{after}" if self.by else f"{before}{self.text}{after}"
 
 
 @dataclass(frozen=True)
@@ -25,8 +43,10 @@ class ToldCase:
 
     head: str
     reason: str
-    quotes: tuple[str, ...]
+    quotes: tuple[ToldQuote, ...]
     command: str
+    link: str | None = None
+    """Where a tool of one's own shows it, if the configuration says where."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +78,14 @@ class ToldAlert:
     runbook: str
     command: str
     fingerprint: str
+    cases_left: int = 0
+    """Cases that it keeps and that are not told here."""
+
+    @property
+    def cases_heading(self) -> str:
+        """Return what stands over its cases."""
+        total = len(self.cases) + self.cases_left
+        return f"Worst cases, {len(self.cases)} of {total}" if self.cases_left else "Worst cases"
 
 
 @dataclass(frozen=True)
@@ -76,11 +104,17 @@ class Message:
     at: datetime
 
 
-def message_of(notification: GroupNotification, *, external_url: str = "") -> Message:
-    """Return what a notification says; `external_url` stands before the paths of runbooks."""
+def message_of(notification: GroupNotification, *, links: Links = Links()) -> Message:
+    """Return what a notification says."""
     alerts = tuple(
-        told(one.alert, reason=one.alert.finding.reason, status=one.status, external_url=external_url)
-        for one in notification.alerts[:FULL_MAX]
+        told(
+            one.alert,
+            reason=one.alert.finding.reason,
+            status=one.status,
+            links=links,
+            cases_max=CASES_BESIDE if number else None,
+        )
+        for number, one in enumerate(notification.alerts[:FULL_MAX])
     )
     severities = (one.alert.severity for one in notification.alerts)
     worst = max(severities, key=lambda severity: severity.weight, default=Severity.INFO)
@@ -99,10 +133,12 @@ def message_of(notification: GroupNotification, *, external_url: str = "") -> Me
     )
 
 
-def told(alert: Alert, *, reason: str, status: Status, external_url: str = "") -> ToldAlert:
+def told(
+    alert: Alert, *, reason: str, status: Status, links: Links = Links(), cases_max: int | None = None
+) -> ToldAlert:
     """Return one alert in sentences."""
     evidence = alert.evidence
-    path = runbook(alert)
+    cases = evidence.cases if evidence else ()
     return ToldAlert(
         alertname=alertname(alert.kind),
         title=plain(title(alert)),
@@ -113,11 +149,12 @@ def told(alert: Alert, *, reason: str, status: Status, external_url: str = "") -
         amount=tuple(plain(line) for line in _amount(alert)),
         plot=_plot(alert, evidence),
         where=tuple(plain(_where(change)) for change in evidence.changes) if evidence else (),
-        cases=tuple(_case(case) for case in evidence.cases) if evidence else (),
+        cases=tuple(_case(case, links) for case in cases[:cases_max]),
         agreement=plain(evidence.agreement.statement) if evidence and evidence.agreement else None,
-        runbook=f"{external_url.rstrip('/')}/{path}" if external_url else path,
+        runbook=links.runbook(runbook(alert)),
         command=f"monitor alerts show {alert.fingerprint}",
         fingerprint=alert.fingerprint,
+        cases_left=0 if cases_max is None else max(0, len(cases) - cases_max),
     )
 
 
@@ -161,8 +198,9 @@ def _changed(alert: Alert) -> Iterator[str]:
         yield "look at `monitor judge-health`; figures of the assistant rest on this judge"
         return
     lines = [*_announced(evidence, alert.since), *_first_seen(evidence, alert.since)]
-    if alert.kind is FindingKind.CRITICAL and "prompt_hash" in alert.labels:
-        lines.append(f"prompt_hash={readable(alert.labels['prompt_hash'])} gave these answers")
+    prompt = readable(alert.labels.get("prompt_hash", UNKNOWN))
+    if alert.kind is FindingKind.CRITICAL and prompt != UNKNOWN:
+        lines.append(f"prompt_hash={prompt} gave these answers")
     if alert.kind is FindingKind.CONFIGURATION:
         lines.append(
             "`monitor configurations list` shows what serves; evaluate it and add it there, or take it back"
@@ -202,7 +240,7 @@ def _amount(alert: Alert) -> Iterator[str]:
     yield f"since {stamp(alert.since)}{end}"
     match alert.kind:
         case FindingKind.CRITICAL:
-            yield f"{alert.total} cases"
+            yield f"{alert.total} critical scores, of turns and of whole conversations"
         case FindingKind.GATE | FindingKind.SLO | FindingKind.JUDGE | FindingKind.CONFIGURATION:
             figures = alert.evidence.figures if alert.evidence else alert.finding.figures
             yield from (_figure(figure) for figure in figures if figure.limit is not None)
@@ -224,6 +262,8 @@ def _figure(figure: Figure) -> str:
 def _plot(alert: Alert, evidence: Evidence | None) -> Plot | None:
     if evidence is None or sum(point.value is not None for point in evidence.course) < 2:  # noqa: PLR2004 - a dot is no course
         return None
+    if alert.kind is FindingKind.CRITICAL:
+        return Plot("critical scores an hour", evidence.course, HOUR, alert.since, None)
     name = "critical_rate" if alert.labels.get("dimension") == CRITICAL else "mean"
     limit = next((figure.limit for figure in evidence.figures if figure.name == name), None)
     step = evidence.course[1].at - evidence.course[0].at
@@ -240,12 +280,16 @@ def _where(change: Change) -> str:
     return f"{readable(change.segment)}: {share}{figure}, n={change.n}"
 
 
-def _case(case: Case) -> ToldCase:
+def _case(case: Case, links: Links) -> ToldCase:
     kind = f" {case.kind}" if case.kind else ""
     where = f"intent={case.intent} prompt={case.prompt_hash}"
     return ToldCase(
         head=plain(f"{case.dimension} {case.score}{kind}  {case.conversation_id}  {where}"),
         reason=plain(case.reason),
-        quotes=tuple(plain(quote) for quote in case.quotes),
+        quotes=tuple(
+            ToldQuote(_SAID_BY.get(source, ""), plain(quote))
+            for quote, source in zip_longest(case.quotes, case.sources[: len(case.quotes)], fillvalue="")
+        ),
         command=plain(f"monitor explain {case.conversation_id}"),
+        link=links.case(case),
     )

@@ -7,7 +7,7 @@ from monitor.alerting.alert import Alert
 from monitor.detection.configurations import Check
 from monitor.detection.finding import FindingKind
 from monitor.detection.judge_drift import CHECK
-from monitor.windows.bucket import OVERALL, readable
+from monitor.windows.bucket import CRITICAL, OVERALL, readable
 from monitor.windows.policy import ConfigurationKey
 
 # Control characters would steer a terminal, and direction marks would make a text read as another one.
@@ -21,8 +21,8 @@ def plain(text: str) -> str:
 
 def runbook(alert: Alert) -> str:
     """Return the path of the runbook for this kind of alert."""
-    check = alert.labels.get("check")
-    return f"docs/runbooks/{alert.kind}_{check}.md" if check else f"docs/runbooks/{alert.kind}.md"
+    drifts = alert.kind is FindingKind.JUDGE and alert.labels.get("check") == CHECK
+    return f"docs/runbooks/{alert.kind}{'_drift' if drifts else ''}.md"
 
 
 def title(alert: Alert) -> str:
@@ -45,8 +45,13 @@ def title(alert: Alert) -> str:
         return f"{where} {_served(labels)}"
     segment = labels["segment"]
     part = "" if segment == OVERALL else f", {readable(segment)}"
-    does = "burns its budget of failures for" if alert.kind is FindingKind.SLO else "misses its gate for"
-    return f"{labels['dimension']} {does} {where}{part}"
+    if alert.kind is FindingKind.SLO:
+        said = f"{labels['dimension']} burns its budget of failures for"
+    elif labels["dimension"] == CRITICAL:
+        said = "Too many critical failures of"
+    else:
+        said = f"{labels['dimension']} misses its gate for"
+    return f"{said} {where}{part}"
 
 
 def _served(labels: dict[str, str]) -> str:

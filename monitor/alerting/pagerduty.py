@@ -5,6 +5,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from monitor.alerting.links import Links
 from monitor.alerting.message import message_of, stamp
 from monitor.alerting.notification import GroupNotification, Status
 from monitor.alerting.render_json import as_json
@@ -24,7 +25,7 @@ def body(
     *,
     routing_key: str,
     severities: Mapping[Severity, str],
-    external_url: str = "",
+    links: Links = Links(),
 ) -> bytes:
     """Return the body; the same notification gives the same bytes."""
     event: dict[str, Any] = {
@@ -35,7 +36,7 @@ def body(
     if notification.status is Status.RESOLVED:
         # PagerDuty reads nothing more of a resolve.
         return _json(event)
-    message = message_of(notification, external_url=external_url)
+    message = message_of(notification, links=links)
     labels = notification.group_labels
     event |= {
         "client": CLIENT,
@@ -55,8 +56,8 @@ def body(
             },
         },
     }
-    if external_url.startswith(("http://", "https://")):
-        event |= {"client_url": external_url}
+    if links.external_url.startswith(("http://", "https://")):
+        event |= {"client_url": links.external_url}
         runbooks = dict.fromkeys(alert.runbook for alert in message.alerts)
         event["links"] = [{"href": address, "text": "Runbook"} for address in runbooks]
     return _fitting(event)

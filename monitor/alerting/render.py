@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from monitor.alerting.links import Links
 from monitor.alerting.message import stamp, told
 from monitor.alerting.naming import runbook, title
 from monitor.alerting.receiver import Notification
@@ -10,10 +11,10 @@ from monitor.alerting.render_text import alert_lines
 __all__ = ["as_json", "as_text", "runbook", "title"]
 
 
-def as_text(notification: Notification) -> str:
+def as_text(notification: Notification, *, links: Links = Links()) -> str:
     """Return a notification as plain lines, in the order in which a person asks."""
     alert = notification.alert
-    one = told(alert, reason=notification.reason, status=notification.status)
+    one = told(alert, reason=notification.reason, status=notification.status, links=links)
     head = f"[{one.status.upper()}] [{one.severity}] {one.title}"
     return "\n".join([head, *alert_lines(one), f"Id: {notification.id}"])
 

@@ -1,4 +1,4 @@
-"""A message in, one HTML fragment out: no script, no address but the runbook's, texts as texts."""
+"""A message in, one HTML fragment out: no script, no address but those of runbooks and cases, texts as texts."""
 
 from collections.abc import Iterator
 from html import escape
@@ -28,19 +28,24 @@ def _alert(alert: ToldAlert) -> Iterator[str]:
         yield from _listed("What changed", alert.changed)
     yield from _listed("Since when, how much", alert.amount)
     if alert.plot:
-        yield plot.svg(alert.plot)
+        # Mail programs leave out drawings and their titles.
+        yield f"{plot.svg(alert.plot)}<p><small>{escape(plot.line(alert.plot))}</small></p>"
     if alert.where:
         yield from _listed("Where", alert.where)
     if alert.cases:
-        yield "<h4>Worst cases</h4><ul>"
+        yield f"<h4>{escape(alert.cases_heading)}</h4><ul>"
         for case in alert.cases:
-            quotes = "".join(f"<blockquote>{escape(quote)}</blockquote>" for quote in case.quotes)
+            quotes = "".join(
+                f"<blockquote>{escape(quote.marked('“', '”'))}</blockquote>" for quote in case.quotes
+            )
             head = f"<strong>{escape(case.head)}</strong><br>{escape(case.reason)}"
-            yield f"<li>{head}{quotes}<code>{escape(case.command)}</code></li>"
+            link = f"<br>{_link(case.link)}" if case.link else ""
+            yield f"<li>{head}{quotes}<code>{escape(case.command)}</code>{link}</li>"
         yield "</ul>"
     if alert.agreement:
         yield f"<p><strong>Judge and people:</strong> {escape(alert.agreement)}</p>"
-    yield f"<p><strong>Runbook:</strong> {_link(alert.runbook)}<br><code>{escape(alert.command)}</code></p>"
+    in_full = f"<strong>In full:</strong> <code>{escape(alert.command)}</code>"
+    yield f"<p><strong>Runbook:</strong> {_link(alert.runbook)}<br>{in_full}</p>"
 
 
 def _listed(heading: str, lines: tuple[str, ...]) -> Iterator[str]:

@@ -46,14 +46,16 @@ def _alert(alert: ToldAlert) -> Iterator[str]:
     if alert.where:
         yield from _listed("Where", alert.where)
     if alert.cases:
-        yield from ("", "**Worst cases**", "")
+        yield from ("", f"**{alert.cases_heading}**", "")
         for case in alert.cases:
             yield f"- {escaped(case.head)}: {escaped(case.reason)}"
-            yield from (f"  - “{escaped(quote)}”" for quote in case.quotes)
+            yield from (f"  - {escaped(quote.marked('“', '”'))}" for quote in case.quotes)
             yield f"  - {code(case.command)}"
+            if case.link:
+                yield f"  - {escaped(case.link)}"
     if alert.agreement:
         yield from ("", f"**Judge and people:** {escaped(alert.agreement)}")
-    yield from ("", f"**Runbook:** {escaped(alert.runbook)}", "", f"**Whole:** {code(alert.command)}")
+    yield from ("", f"**Runbook:** {escaped(alert.runbook)}", "", f"**In full:** {code(alert.command)}")
 
 
 def _listed(heading: str, lines: tuple[str, ...]) -> Iterator[str]:

@@ -93,12 +93,13 @@ def _sections(alert: ToldAlert) -> Iterator[list[str]]:
     course = [plot.line(alert.plot)] if alert.plot else []
     yield ["Since when, how much", *_bullets(alert.amount), *course]
     # The way on comes before what may not fit.
-    yield [f"Runbook: {alert.runbook}", f"Whole: {alert.command}"]
+    yield [f"Runbook: {alert.runbook}", f"In full: {alert.command}"]
     if alert.where:
         yield ["Where", *_bullets(alert.where)]
     for number, case in enumerate(alert.cases):
-        head = ["Worst cases"] if number == 0 else []
-        yield [*head, case.head, case.reason, *(f"“{quote}”" for quote in case.quotes), case.command]
+        head = [alert.cases_heading] if number == 0 else []
+        quotes = (quote.marked("“", "”") for quote in case.quotes)
+        yield [*head, case.head, case.reason, *quotes, case.command, *([case.link] if case.link else [])]
     if alert.agreement:
         yield [f"Judge and people: {alert.agreement}"]
 

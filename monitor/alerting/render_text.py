@@ -32,16 +32,18 @@ def alert_lines(alert: ToldAlert) -> Iterator[str]:
     if alert.where:
         yield from ("", "Where", *(f"  {line}" for line in alert.where))
     if alert.cases:
-        yield from ("", "Worst cases")
+        yield from ("", alert.cases_heading)
         for case in alert.cases:
             yield from _case(case)
     if alert.agreement:
         yield from ("", "Judge and people", f"  {alert.agreement}")
-    yield from ("", f"Runbook: {alert.runbook}", f"Whole: {alert.command}")
+    yield from ("", f"Runbook: {alert.runbook}", f"In full: {alert.command}")
 
 
 def _case(case: ToldCase) -> Iterator[str]:
     yield f"  {case.head}"
     yield f"    {case.reason}"
-    yield from (f'    "{quote}"' for quote in case.quotes)
+    yield from ("    " + quote.marked('"', '"') for quote in case.quotes)
     yield f"    $ {case.command}"
+    if case.link:
+        yield f"    {case.link}"

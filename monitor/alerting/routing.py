@@ -9,20 +9,22 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from monitor.alerting.group import Rules
 from monitor.alerting.inhibition import InhibitRule
 from monitor.alerting.labels import LabelRule
+from monitor.alerting.links import CaseUrl, Links
 from monitor.alerting.matchers import matcher
 from monitor.alerting.receiver_policy import ReceiverPolicy
 from monitor.alerting.routes import Node, Route, matching, tree
 from monitor.alerting.times import NamedTimes
 from monitor.alerting.watchdog import WatchdogPolicy
 from monitor.detection.finding import Severity
+from monitor.detection.judge_drift import CHECK as DRIFT
 from monitor.windows.bucket import OVERALL
 
 NOBODY = "nobody"
 """The receiver that is always there and tells nobody: `monitor alerts list` shows what goes to it."""
 DEFAULT_INHIBIT_RULES = (
-    # While the judge fails, what it says of quality is no news.
+    # While the judge fails, what it says of quality is no news. Its drift is none of that: it is reckoned with.
     InhibitRule(
-        source_matchers=(matcher('finding=~"judge.*"'),),
+        source_matchers=(matcher("finding=judge"), matcher(f"check!={DRIFT}")),
         target_matchers=(matcher('finding=~"gate|slo|regression"'),),
     ),
     # Who is woken for a fast burn needs no ticket for a slow one.
@@ -31,11 +33,11 @@ DEFAULT_INHIBIT_RULES = (
         target_matchers=(matcher('finding="slo"'), matcher('severity="ticket"')),
         equal=("assistant", "environment", "dimension", "variant"),
     ),
-    # What all traffic suffers from, each part of it does.
+    # What all traffic suffers from, each part of it does; but a ticket must not mute a page.
     InhibitRule(
-        source_matchers=(matcher('finding="gate"'), matcher(f'segment="{OVERALL}"')),
-        target_matchers=(matcher('finding="gate"'), matcher(f'segment!="{OVERALL}"')),
-        equal=("assistant", "environment", "dimension", "variant"),
+        source_matchers=(matcher('finding=~"gate|regression"'), matcher(f'segment="{OVERALL}"')),
+        target_matchers=(matcher('finding=~"gate|regression"'), matcher(f'segment!="{OVERALL}"')),
+        equal=("assistant", "environment", "dimension", "variant", "severity"),
     ),
 )
 
@@ -64,6 +66,7 @@ class RoutingPolicy(BaseModel):
     delivery: DeliveryPolicy = DeliveryPolicy()
     watchdog: WatchdogPolicy | None = None
     external_url: str = ""
+    case_url: CaseUrl = ""
 
     @model_validator(mode="after")
     def _has_one_form(self) -> Self:
@@ -121,6 +124,11 @@ class RoutingPolicy(BaseModel):
                     f'or a route with the matcher finding="delivery"'
                 )
         return self
+
+    @property
+    def links(self) -> Links:
+        """Return what renderers make links of."""
+        return Links(external_url=self.external_url, case_url=self.case_url)
 
     @cached_property
     def tree(self) -> Node:

@@ -56,6 +56,10 @@ class AlertStore(Protocol):
         """Take notifications out of the outbox: every receiver has them, or never will."""
         ...
 
+    async def forget(self, conversation_id: str) -> int:
+        """Erase a conversation's words in what waits for the topic, not in the alerts; return in how many entries."""
+        ...
+
     async def exceptions(self) -> tuple[GateException, ...]:
         """Return what people signed for on the command line, ordered by alert; those that are over, too."""
         ...

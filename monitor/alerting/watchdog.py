@@ -106,7 +106,7 @@ def watchdog_notification(policy: WatchdogPolicy, watched: Watched, *, now: date
     return GroupNotification(
         id=f"watchdog-{int(now.timestamp())}",
         group_id="watchdog",
-        group_key='{}:{alertname="ConversationWatchdog"}',
+        group_key='{}:{alertname="ConversationMonitorWatchdog"}',
         group_labels={"alertname": labels["alertname"]},
         receiver=policy.receiver,
         status=Status.FIRING,

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from monitor.alerting.links import Links
 from monitor.alerting.message import message_of, stamp
 from monitor.alerting.naming import runbook, title
 from monitor.alerting.notification import GroupAlert, GroupNotification, Status
@@ -19,19 +20,19 @@ NEVER = "0001-01-01T00:00:00Z"
 """Alertmanager's way to say that a firing alert has no end yet."""
 
 
-def body(notification: GroupNotification, *, external_url: str = "") -> bytes:
+def body(notification: GroupNotification, *, links: Links = Links()) -> bytes:
     """Return the body; the same notification gives the same bytes."""
     return json.dumps(
-        payload(notification, external_url=external_url),
+        payload(notification, links=links),
         ensure_ascii=False,
         sort_keys=True,
         separators=(",", ":"),
     ).encode()
 
 
-def payload(notification: GroupNotification, *, external_url: str = "") -> dict[str, Any]:
+def payload(notification: GroupNotification, *, links: Links = Links()) -> dict[str, Any]:
     """Return the body as JSON values. Labels are the identity; what changes stands in the annotations."""
-    alerts = [_alert(one, external_url) for one in notification.alerts]
+    alerts = [_alert(one, links) for one in notification.alerts]
     return {
         "version": "4",
         "groupKey": notification.group_key,
@@ -41,12 +42,12 @@ def payload(notification: GroupNotification, *, external_url: str = "") -> dict[
         "groupLabels": dict(notification.group_labels),
         "commonLabels": _common([alert["labels"] for alert in alerts]),
         "commonAnnotations": _common([alert["annotations"] for alert in alerts]),
-        "externalURL": external_url,
+        "externalURL": links.external_url,
         "notification_reason": str(notification.reason),
         "alerts": alerts,
         # Beyond Alertmanager's fields: receivers that know us read the evidence as values, people the text.
         "notification": as_json(notification),
-        "text": as_text(message_of(notification, external_url=external_url)),
+        "text": as_text(message_of(notification, links=links)),
     }
 
 
@@ -66,26 +67,25 @@ def signature(content: bytes, *, secret: bytes, timestamp: int) -> str:
     return f"t={timestamp},v1={digest}"
 
 
-def annotations(one: GroupAlert, external_url: str) -> dict[str, str]:
+def annotations(one: GroupAlert, links: Links) -> dict[str, str]:
     """Return what changes of an alert, as Alertmanager's annotations."""
-    path = runbook(one.alert)
     return {
         "summary": title(one.alert),
         "reason": one.alert.finding.reason,
-        "runbook_url": f"{external_url.rstrip('/')}/{path}" if external_url else path,
+        "runbook_url": links.runbook(runbook(one.alert)),
     }
 
 
-def _alert(one: GroupAlert, external_url: str) -> dict[str, Any]:
+def _alert(one: GroupAlert, links: Links) -> dict[str, Any]:
     alert = one.alert
     over = one.status is Status.RESOLVED and alert.resolved_at is not None
     return {
         "status": str(one.status),
         "labels": dict(one.labels),
-        "annotations": annotations(one, external_url),
+        "annotations": annotations(one, links),
         "startsAt": stamp(alert.since),
         "endsAt": stamp(alert.resolved_at) if over and alert.resolved_at else NEVER,
-        "generatorURL": external_url,
+        "generatorURL": links.external_url,
         "fingerprint": alert.fingerprint,
     }
 

@@ -1,4 +1,4 @@
-"""`monitor alerts ack|comment|except|resolve|precision`: what people say of alerts, and what that comes to."""
+"""`monitor alerts ack|comment|except|resolve|precision|pages`: what people say of alerts, and what it comes to."""
 
 import json
 import sys
@@ -26,6 +26,7 @@ from monitor.alerting.render import title
 from monitor.cli.alerts import the_one
 from monitor.cli.asking import JsonOption, Looks, NameOption, looking, minute, printed, screen
 from monitor.cli.context import EXIT_USAGE
+from monitor.cli.pages import pages
 
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The alert's id, or how it begins.")]
 ByOption = Annotated[str, typer.Option("--by", help="Who you are.", envvar="USER")]
@@ -39,6 +40,7 @@ def attach(app: typer.Typer) -> None:
     app.command("except")(except_until)
     app.command("resolve")(resolve)
     app.command("precision")(precision)
+    app.command("pages")(pages)
 
 
 def acknowledge(alert_id: IdArgument, by: ByOption, note: NoteOption = "", name: NameOption = None) -> None:
@@ -68,6 +70,8 @@ def except_until(
 
     def act(looks: Looks, found: Alert) -> Transition | Refused:
         exception = exception_for(found, owner=owner, reason=_short(reason), until=end)
+        if isinstance(exception, Refused):
+            return exception
         refused = excepted(found, exception, at=wall_now())
         if isinstance(refused, Refused):
             return refused

@@ -8,7 +8,9 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from agents.services import wall_now
 from monitor.alerting.alert import OPEN, Alert
+from monitor.alerting.muting import muted
 from monitor.alerting.receiver import Notification
 from monitor.alerting.render import as_json as notification_json
 from monitor.alerting.render import as_text, title
@@ -23,22 +25,28 @@ def list_alerts(
     name: NameOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List the open alerts and those that ended last."""
-    with looking(name) as (_, _, looks):
-        chosen = ordered(looks.alerts(), recent)
+    """List the open alerts, the gravest first, and those that ended last."""
+    with looking(name) as (_, policy, looks):
+        alerts = looks.alerts()
+        quiet = muted(alerts, policy.routing, looks.silences(), now=wall_now())
+    chosen = ordered(alerts, recent)
     if as_json:
-        printed(json.dumps([values_of(alert) for alert in chosen], indent=2))
+        listed = [values_of(alert) | {"muted_by": quiet.get(alert.fingerprint)} for alert in chosen]
+        printed(json.dumps(listed, indent=2))
         return
     opened = sum(alert.state in OPEN for alert in chosen)
     table = Table(title=f"{opened} open alerts; times are UTC", title_justify="left")
     table.add_column("id", no_wrap=True)
-    for column in ("state", "severity", "what", "since", "fired", "resolved", "by people"):
+    for column in ("state", "severity", "what", "since", "over", "by people"):
         table.add_column(column, overflow="fold")
     for one in chosen:
-        times = (minute(one.since), minute(one.fired_at), minute(one.resolved_at))
+        times = (minute(one.since), minute(one.resolved_at))
         row = (one.state, one.severity, title(one).replace("[", r"\["), *times, by_people(one))
         table.add_row(one.fingerprint, *row)
     screen().print(table)
+    for why in dict.fromkeys(quiet.values()):
+        ids = [fingerprint for fingerprint, own in quiet.items() if own == why]
+        printed(f"Muted, their receivers are not told: {', '.join(ids)}. By {why}")
 
 
 @app.command()
@@ -48,15 +56,20 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Show one alert: what changed, since when and how much, where, the worst cases."""
-    with looking(name) as (_, _, looks):
-        found = the_one(looks.alerts(), fingerprint)
+    with looking(name) as (_, policy, looks):
+        alerts = looks.alerts()
+        quiet = muted(alerts, policy.routing, looks.silences(), now=wall_now())
+    found = the_one(alerts, fingerprint)
     told = notification_of(found)
     if as_json:
         notes = {"notes": [note.model_dump(mode="json") for note in found.notes]}
         decisions = {"decisions": [one.model_dump(mode="json") for one in found.decisions]}
-        printed(json.dumps(notification_json(told) | notes | decisions, indent=2))
+        muting = {"muted_by": quiet.get(found.fingerprint)}
+        printed(json.dumps(notification_json(told) | notes | decisions | muting, indent=2))
         return
-    printed(as_text(told))
+    printed(as_text(told, links=policy.routing.links))
+    if found.fingerprint in quiet:
+        printed(f"Muted, its receivers are not told: {quiet[found.fingerprint]}")
     if found.notes:
         printed("")
         printed("What people did")
@@ -75,10 +88,11 @@ def the_one(alerts: Sequence[Alert], beginning: str) -> Alert:
 
 
 def ordered(alerts: Sequence[Alert], recent: int) -> list[Alert]:
-    """Return the open alerts, newest first, then the newest of the resolved ones."""
+    """Return the open alerts, the gravest first, then the newest of those that fired and are over."""
     newest = sorted(alerts, key=lambda alert: alert.resolved_at or alert.since, reverse=True)
-    resolved = [alert for alert in newest if alert.state not in OPEN]
-    return [alert for alert in newest if alert.state in OPEN] + resolved[:recent]
+    resolved = [alert for alert in newest if alert.state not in OPEN and alert.firings]
+    opened = [alert for alert in newest if alert.state in OPEN]
+    return sorted(opened, key=lambda alert: -alert.severity.weight) + resolved[:recent]
 
 
 def by_people(alert: Alert) -> str:

@@ -34,7 +34,7 @@ from monitor.judging.rubric import TargetKind
 from monitor.policy import Policy
 from monitor.review.migration import Splice
 from monitor.settings import Settings
-from monitor.windows.bucket import BucketCounts, Scope
+from monitor.windows.bucket import BucketCounts, Granularity, Scope
 
 PIPE_WIDTH = 140
 PROBE_SECONDS = 2.0
@@ -55,30 +55,44 @@ class Forgotten(NamedTuple):
     answers: int
     cases: int
     alerts: int
+    messages: int
+    """Messages that wait for the topic or for receivers."""
 
 
 class Looks(Views):
     """Further reads of one deployment, and the one thing that people may erase."""
 
     def buckets(
-        self, start: datetime, end: datetime
+        self, start: datetime, end: datetime, granularity: Granularity = Granularity.BUCKET
     ) -> Sequence[tuple[Scope, Mapping[datetime, BucketCounts]]]:
-        """Return the buckets of each scope that has any in [start, end)."""
+        """Return the buckets, hours or days of each scope that has any that begin in [start, end)."""
 
         async def read(stores: Stores) -> list[tuple[Scope, Mapping[datetime, BucketCounts]]]:
             found = [
-                (scope, await stores.windows.buckets(scope, start, end))
-                for scope in await stores.windows.scopes()
+                (scope, await stores.windows.slices(scope, start, end, granularity))
+                for scope in await stores.windows.scopes(granularity)
             ]
-            return [(scope, buckets) for scope, buckets in found if buckets]
+            return [(scope, slices) for scope, slices in found if slices]
 
         return self._ask(read)
+
+    def others(self, scope: Scope, start: datetime, end: datetime) -> Mapping[str, int]:
+        """Count the values that became `*other`, by key."""
+        return self._ask(lambda stores: stores.windows.others(scope, start, end))
+
+    def late(self, start: datetime, end: datetime) -> int:
+        """Count the judgments that came too late on the days of an interval."""
+        return self._ask(lambda stores: stores.windows.late(start, end))
 
     def calibration(self, judge_version: str, rubric_version: str) -> Calibration | None:
         """Return what is kept of a judge's agreement with people."""
         return self._ask(
             lambda stores: stores.calibrations.get(judge_version=judge_version, rubric_version=rubric_version)
         )
+
+    def put_calibration(self, calibration: Calibration) -> None:
+        """Keep what is known of a judge's agreement with people."""
+        self._ask(lambda stores: stores.calibrations.put(calibration))
 
     def judge_health(self, end: datetime, hours: int) -> list[JudgeHealth]:
         """Return how each judge was in the hours before a time."""
@@ -203,10 +217,14 @@ class Looks(Views):
             alerts = 0
             for alert in await stores.alerts.all():
                 alerts += await _forget_in(stores, alert.fingerprint, conversation_id)
+            # After the alerts: what is told from now on is told without the words.
+            messages = await stores.alerts.forget(conversation_id) + await stores.groups.forget(
+                conversation_id
+            )
             await stores.answers.forget(list(judgment_ids))
             # Its record comes last: it names the judgments, should this have to be done again.
             texts = await stores.conversations.forget(conversation_id)
-            return Forgotten(texts, len(judgment_ids), cases, alerts)
+            return Forgotten(texts, len(judgment_ids), cases, alerts, messages)
 
         return self._ask(erase)
 

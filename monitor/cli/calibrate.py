@@ -1,7 +1,8 @@
-"""`monitor calibrate LABELS --judge NAME`: a judge held against people's labels, the result kept and quoted."""
+"""`monitor calibrate LABELS|--decisions`: a judge held against people's labels, the result kept and quoted."""
 
 import asyncio
 import json
+import sys
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
@@ -15,7 +16,8 @@ from rich.table import Table
 from agents.services import build_judge, build_stores, wall_now
 from monitor.adapters.redis_functions import StoreUnavailable
 from monitor.cli.asking import JsonOption, NameOption, loaded, printed, screen
-from monitor.cli.context import sentences
+from monitor.cli.context import EXIT_USAGE, sentences
+from monitor.cli.decisions import from_decisions
 from monitor.cli.judge import judgments_of
 from monitor.cli.replay_file import START
 from monitor.cli.thresholds import check_probability, show_thresholds
@@ -47,13 +49,13 @@ class Labelled(NamedTuple):
 
 def calibrate(  # noqa: PLR0917 - typer's options are parameters
     labels: Annotated[
-        Path,
+        Path | None,
         typer.Argument(
             help="JSON lines: a conversation with `labels` by rater and dimension.",
             exists=True,
             dir_okay=False,
         ),
-    ],
+    ] = None,
     judge: Annotated[
         Literal["configured", "rules"], typer.Option(help="The judge of monitor.yaml, or the offline rules.")
     ] = "configured",
@@ -63,6 +65,9 @@ def calibrate(  # noqa: PLR0917 - typer's options are parameters
     disagreements: Annotated[
         Path | None, typer.Option(help="File for all disagreements, JSON lines, worst first.", dir_okay=False)
     ] = None,
+    decisions: Annotated[
+        bool, typer.Option("--decisions", help="Instead of a file: what people said of alerts they closed.")
+    ] = False,
     epsilon: Annotated[
         float, typer.Option(help="What a rater costs more than a judge: .2 expert, .15 trained, .1 crowd.")
     ] = EPSILON,
@@ -79,6 +84,12 @@ def calibrate(  # noqa: PLR0917 - typer's options are parameters
     Exit status 0 when every dimension is shown to reach 85 %, 1 otherwise, 2 when the file cannot be used. With
     --fit-threshold it is 0 when every dimension has a threshold that was tried on other cases.
     """
+    if (labels is None) != decisions:
+        sys.stderr.write("monitor: calibrate needs a file of labels, or --decisions; one of them\n")
+        raise SystemExit(EXIT_USAGE)
+    if labels is None:
+        from_decisions(name, disagreements, store=store, as_json=as_json)
+        return
     with sentences():
         settings, policy = loaded(name)
         if fit_threshold:
@@ -175,7 +186,11 @@ def _kept(settings: Settings, policy: Policy, report: Report, records: Mapping[s
     async def put() -> None:
         stores = build_stores(settings, policy)
         try:
-            await stores.calibrations.put(calibration)
+            known = await stores.calibrations.get(
+                judge_version=calibration.judge_version, rubric_version=calibration.rubric_version
+            )
+            decided = known.decided if known else ()
+            await stores.calibrations.put(calibration.model_copy(update={"decided": decided}))
         finally:
             await stores.close()
 

@@ -17,8 +17,10 @@ from monitor.adapters.kafka_sender import KafkaSender
 from monitor.alerting.alert import Alert, AlertState
 from monitor.alerting.receiver import Notification
 from monitor.alerting.render import as_text, title
+from monitor.alerting.shifts import PAGES_MAX, Paging, paging, played
 from monitor.cli.context import sentences
 from monitor.cli.demo_screen import Look, screen
+from monitor.cli.pages import said
 from monitor.cli.replaying import Replayed, run_on
 from monitor.cli.views import Views
 from monitor.clock import ClockKind
@@ -76,14 +78,16 @@ def _run(console: Console, deployment: Deployment) -> int:
         notifications, units = _from_topics(deployment)
         fired = _in_order_of_firing(views.alerts())
         double = views.units() - units
-    _tell(console, fired, notifications)
+    rung = paging(played(deployment.policy.routing, notifications))
+    _tell(console, fired, notifications, rung)
     judged = sum(count for name, count in replayed.funnel.judgments.items() if name.endswith(" judged"))
     # Not through rich: the last line is for machines, and must not be wrapped.
     sys.stdout.write(
         f"demo: {replayed.events} events, {replayed.funnel.sampled} sampled, {judged} judged, "
-        f"{len(fired)} alerts, {replayed.lost} lost, {double} double-counted\n"
+        f"{len(fired)} alerts, {_busiest(rung)} pages a shift, {replayed.lost} lost, {double} double-counted\n"
     )
-    return 0 if _as_it_should_be(fired) and replayed.lost == double == 0 else 1
+    quiet = _busiest(rung) <= PAGES_MAX
+    return 0 if _as_it_should_be(fired) and quiet and replayed.lost == double == 0 else 1
 
 
 def _announce(deployment: Deployment) -> None:
@@ -142,7 +146,12 @@ def _in_order_of_firing(alerts: Sequence[Alert]) -> list[Alert]:
     return [alert for *_, alert in sorted(fired, key=lambda one: one[:2])]
 
 
-def _tell(console: Console, fired: Sequence[Alert], notifications: Sequence[Notification]) -> None:
+def _tell(
+    console: Console,
+    fired: Sequence[Alert],
+    notifications: Sequence[Notification],
+    rung: Sequence[Paging],
+) -> None:
     detected = [alert.fingerprint for alert in fired if alert.kind is not FindingKind.CRITICAL]
     first = next(
         (
@@ -160,6 +169,13 @@ def _tell(console: Console, fired: Sequence[Alert], notifications: Sequence[Noti
     for alert in fired:
         line = f"{alert.firings[0]:%a %d %b %H:%M}  {alert.severity:6} {title(alert)}"
         console.print(line, markup=False, highlight=False, soft_wrap=True)
+    console.rule("who was woken, had routing.yaml been followed at the shop's own time")
+    for line in map(said, rung):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def _busiest(rung: Sequence[Paging]) -> int:
+    return max((one.busiest for one in rung), default=0)
 
 
 def _as_it_should_be(fired: Sequence[Alert]) -> bool:

@@ -104,7 +104,8 @@ def report(
         yield f"Of conversation {conversation_id} nothing was stored."
     yield (
         f"Erased: {tombstones} entries of the archive, {gone.texts} texts, the words of {gone.answers} judgments, "
-        f"{gone.cases} cases in windows, cases in {gone.alerts} alerts. Outcomes and scores stay."
+        f"{gone.cases} cases in windows, cases in {gone.alerts} alerts and {gone.messages} messages that wait. "
+        "Outcomes and scores stay. What receivers have been sent already is theirs to erase."
     )
     yield "The archive's log is compacted by the broker in its own time; until then its segments hold the old bytes."
     if known.due is not None:

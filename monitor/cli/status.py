@@ -13,6 +13,7 @@ from monitor.alerting.alert import OPEN, Alert
 from monitor.alerting.budgets import Budget
 from monitor.alerting.render import title
 from monitor.cli.asking import JsonOption, Looks, NameOption, broker, latest, looking, moment, printed, screen
+from monitor.cli.last_day import LastDay, last_day, lines_of
 from monitor.cli.standing import SignalLine, budget_lines, census_of, census_table
 from monitor.detection.judge_drift import Anchored
 from monitor.funnel import OPEN as OPEN_OUTCOMES
@@ -76,6 +77,7 @@ class Status(Value):
     """What people's labels said of this judge under this rubric; None for an uncalibrated judge."""
     anchors: Anchored | None = None
     """What the anchors say of this judge's drift; None where none are judged."""
+    last_day: LastDay
     census: tuple[SignalLine, ...] = ()
     """Signals of all traffic, judged or not."""
     budgets: tuple[Budget, ...] = ()
@@ -119,6 +121,7 @@ def status_of(settings: Settings, policy: Policy, looks: Looks) -> Status:
         judge_fault=judge_fault,
         calibration=looks.calibration(judge.version, policy.rubric.version) if judge else None,
         anchors=_anchored(policy, looks, judge),
+        last_day=last_day(policy, looks, first_judge(settings, policy)),
         census=census_of(looks, policy.sampling.strata, now),
         budgets=looks.budgets(policy.gates, judge.version if judge else None, now),
         series=len(looks.scopes()),
@@ -137,6 +140,14 @@ def who_judges(settings: Settings, policy: Policy) -> tuple[JudgeIdentity | None
         return None, str(error)
     asyncio.run(judge.close())
     return judge.identity, None
+
+
+def first_judge(settings: Settings, policy: Policy) -> str | None:
+    """Return the version of a cascade's first stage; None where one judge judges alone, or cannot."""
+    if policy.monitor.judge.cascade.model is None:
+        return None
+    judge, _ = who_judges(settings, policy)
+    return judge.version if judge else None
 
 
 def funnel_table(funnel: Funnel) -> Table:
@@ -191,6 +202,8 @@ def show(found: Status, console: Console) -> None:
     for line in budget_lines(found.budgets):
         console.print(f"Budget: {line}", soft_wrap=True, markup=False)
     console.print(f"Windows: {found.series} series, evaluated through {moment(found.evaluated_through)}")
+    for line in lines_of(found.last_day):
+        console.print(line, soft_wrap=True, markup=False, highlight=False)
     if found.stream_time:
         console.print(f"Stream time: {moment(found.stream_time)}")
     _show_alerts(found, console)
@@ -206,13 +219,16 @@ def _show_calibration(found: Status, console: Console) -> None:
     if found.judge is None:
         return
     known = found.calibration
-    if known is None:
+    if known is None or not known.dimensions:
         console.print(f"Calibration: the judge {UNCALIBRATED}")
+    else:
+        told = f"{known.cases} cases, {known.raters} raters, {moment(known.calibrated_at)}"
+        console.print(f"Calibration: {told}")
+    if known is None:
         return
-    told = f"{known.cases} cases, {known.raters} raters, {moment(known.calibrated_at)}"
-    console.print(f"Calibration: {told}")
-    for one in known.dimensions:
-        console.print(f"  {one.dimension}: {one.words}", soft_wrap=True)
+    said = [(one.dimension, one.words) for one in known.dimensions]
+    for dimension, words in said + [(one.dimension, one.words) for one in known.decided]:
+        console.print(f"  {dimension}: {words}", soft_wrap=True)
 
 
 def _show_alerts(found: Status, console: Console) -> None:

@@ -67,7 +67,7 @@ def _finding(case: Case, attributes: Attributes, policy: CriticalPolicy) -> Find
 def _severity(case: Case, policy: CriticalPolicy) -> tuple[Severity, str]:
     limit = policy.page_at_or_below.get(case.dimension)
     if limit is None or case.score > limit:
-        return policy.severity, "of no kind that pages"
+        return policy.severity, "a kind that pages nobody"
     if not case.verbatim:
         return policy.severity, "it would page, but no quotation was found word for word"
     return Severity.PAGE, "confirmed by a quotation"

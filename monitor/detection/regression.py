@@ -217,18 +217,16 @@ def _sums(series: SeriesCounts, paid: Payoffs) -> Floats:
     if cells == 1:
         only: Floats = counts @ paid.rows[0]
         return only
-    # Whole cycles of the profile, so that the buckets of one hour lie together: one product per hour.
+    # Whole cycles of the profile, padded with empty buckets.
     per_hour = max(60 // series.bucket_minutes, 1)
     minute = series.start.weekday() * 1440 + series.start.hour * 60 + series.start.minute
     before = minute // series.bucket_minutes % (cells * per_hour)
     cycles = -(-(before + len(counts)) // (cells * per_hour))
     whole = np.zeros((cycles * cells * per_hour, counts.shape[1]))
     whole[before : before + len(counts)] = counts
-    by_hour = (
-        whole.reshape(cycles, cells, per_hour, -1).transpose(1, 0, 2, 3).reshape(cells, cycles * per_hour, -1)
-    )
-    paid_by_hour = (by_hour @ paid.rows).reshape(cells, cycles, per_hour, -1)
-    sums: Floats = paid_by_hour.transpose(1, 0, 2, 3).reshape(len(whole), -1)[before : before + len(counts)]
+    # One product per hour; matmul walks over the cycles without turning the axes, which would copy it all.
+    by_hour = whole.reshape(cycles, cells, per_hour, -1) @ paid.rows
+    sums: Floats = by_hour.reshape(len(whole), -1)[before : before + len(counts)]
     return sums
 
 
@@ -304,7 +302,7 @@ def _recovered(found: Increments, policy: RegressionPolicy, effect: Floats) -> F
 
 def _baseline_se(series: SeriesCounts, paid: Payoffs) -> float:
     """Return the standard error of the baseline's mean at the series' mix of strata."""
-    weight = series.counts.sum(axis=(0, 2)) * series.weights * paid.known
+    weight = series.counts.sum(axis=0).sum(axis=1) * series.weights * paid.known
     if not weight.sum():
         return 0.0
     by_stratum = np.bincount(series.stratum_of, weight * paid.se)

@@ -58,6 +58,18 @@ class DimensionCalibration(Value):
         return f"agrees with people on {self.exact.words}{among}; {AGREEMENT_MIN * 100:.0f} % is {said}"
 
 
+class DecidedScores(Value):
+    """What people on call said of a dimension's scores in alerts that they closed; these are the worst ones."""
+
+    dimension: str
+    upheld: Share
+
+    @property
+    def words(self) -> str:
+        """Return it as it stands in an alert."""
+        return f"on call, people upheld {self.upheld.words} of its scores in alerts, which are the worst ones"
+
+
 class Calibration(Value):
     """The result of `monitor calibrate` for one judge under one rubric."""
 
@@ -69,6 +81,8 @@ class Calibration(Value):
     raters: int
     cases: int
     dimensions: tuple[DimensionCalibration, ...]
+    decided: tuple[DecidedScores, ...] = ()
+    """What decisions on alerts say, beside what raters say (`monitor calibrate --decisions`)."""
 
     def of(self, dimension: str) -> DimensionCalibration | None:
         """Return what is known of one dimension."""
@@ -93,4 +107,10 @@ UNCALIBRATED = "is uncalibrated: nobody compared this judge with people (`monito
 def quoted(calibration: Calibration | None, dimension: str) -> str:
     """Return what an alert says of its judge; a judge without labels is said to have none."""
     found = calibration.of(dimension) if calibration else None
-    return found.words if found else UNCALIBRATED
+    said = found.words if found else UNCALIBRATED
+    decided = (
+        next((one for one in calibration.decided if one.dimension == dimension), None)
+        if calibration
+        else None
+    )
+    return f"{said}; {decided.words}" if decided else said

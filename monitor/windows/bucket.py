@@ -2,19 +2,24 @@
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime, timedelta
-from functools import lru_cache
-from typing import NamedTuple, Self
+from datetime import UTC, datetime
+from enum import StrEnum
+from functools import cached_property, lru_cache
+from typing import NamedTuple
 from urllib.parse import unquote
 
+import xxhash
+
 from monitor.conversations.conversation import UNKNOWN, Attributes
-from monitor.intake.event import Environment, ServedBy, Value
+from monitor.intake.event import Environment, Value
 from monitor.judging.judgment import FailureKind, JudgeFailure, Judgment, Place, Target
-from monitor.judging.rubric import TargetKind
+from monitor.judging.rubric import CRITICAL_MAX, SCORE_MAX, SCORE_MIN, TargetKind
 from monitor.windows.policy import SegmentKey, WindowPolicy
 
 OVERALL = "*"
 """The segment that holds everything."""
+OTHER = "*other"
+"""The value that stands for all that came after `segment_values_max` or `strata_max`."""
 CRITICAL = "critical"
 """The pseudo-dimension of whole units: `0` nothing critical, `1` critical in any dimension, or failed."""
 PAIR = "pair+"
@@ -30,6 +35,22 @@ NAME_MAX = 64
 _RESERVED = {ord(sign): f"%{ord(sign):02X}" for sign in "%|,=;:*"} | {
     code: f"%{code:02X}" for code in (*range(32), 127)
 }
+
+
+_ATTRIBUTES = frozenset(Attributes.model_fields)
+_MARKS = {None: ABSTAINED} | {score: str(score) for score in range(SCORE_MIN, SCORE_MAX + 1)}
+
+
+class Granularity(StrEnum):
+    """How long a slice of time is."""
+
+    BUCKET = "bucket"
+    HOUR = "hour"
+    DAY = "day"
+
+    def minutes(self, policy: WindowPolicy) -> int:
+        """Return the length of a slice."""
+        return {Granularity.BUCKET: policy.bucket_minutes, Granularity.HOUR: 60, Granularity.DAY: 1440}[self]
 
 
 def name_of(value: str | None) -> str:
@@ -56,18 +77,6 @@ class Cell(NamedTuple):
     mark: str
     rate: str
 
-    @property
-    def field(self) -> str:
-        """Return the cell's name in a store."""
-        return "|".join(self)
-
-    @staticmethod
-    @lru_cache(maxsize=65_536)
-    def parse(field: str) -> "Cell":
-        """Read a name; raise ValueError if it is none."""
-        dimension, segment, stratum, mark, rate = field.split("|")
-        return Cell(dimension, segment, stratum, mark, rate)
-
 
 BucketCounts = Mapping[Cell, int]
 
@@ -82,22 +91,42 @@ class Scope(Value):
     judge_version: str
     rubric_version: str
 
-    @property
+    @cached_property
     def id(self) -> str:
         """Return the short name of the scope, 12 hex digits."""
         return hashlib.blake2b(self.model_dump_json().encode(), digest_size=6).hexdigest()
 
-    @classmethod
-    def of(cls, record: Judgment | JudgeFailure) -> Self:
+    @staticmethod
+    def of(record: Judgment | JudgeFailure) -> "Scope":
         """Return the scope that a record belongs to."""
-        return cls(
-            assistant=record.attributes.assistant,
-            environment=record.attributes.environment,
-            variant=record.attributes.variant,
-            target=record.target.kind,
-            judge_version=record.judge.version,
-            rubric_version=record.rubric_version,
+        whose = record.attributes
+        return _scope(
+            whose.assistant,
+            whose.environment,
+            whose.variant,
+            record.target.kind,
+            record.judge.version,
+            record.rubric_version,
         )
+
+
+@lru_cache(maxsize=4096)
+def _scope(  # noqa: PLR0917 - the parts of a scope, in its order
+    assistant: str,
+    environment: Environment,
+    variant: str | None,
+    target: TargetKind,
+    judge_version: str,
+    rubric_version: str,
+) -> Scope:
+    return Scope(
+        assistant=assistant,
+        environment=environment,
+        variant=variant,
+        target=target,
+        judge_version=judge_version,
+        rubric_version=rubric_version,
+    )
 
 
 class Contribution(NamedTuple):
@@ -121,17 +150,14 @@ class Contribution(NamedTuple):
 
 
 def bucket_start(moment: datetime, minutes: int) -> datetime:
-    """Return the start of the bucket that a moment falls into, in UTC."""
-    moment = moment.astimezone(UTC)
-    return moment - timedelta(
-        minutes=moment.minute % minutes, seconds=moment.second, microseconds=moment.microsecond
-    )
+    """Return the start of the slice of so many minutes that a moment falls into, in UTC; they divide a day."""
+    return datetime.fromtimestamp(moment.timestamp() // (60 * minutes) * (60 * minutes), UTC)
 
 
 def entry_key(target: Target, *, rubric_version: str, judge_version: str) -> str:
     """Return what holds at most one contribution at a time, whatever the revision, 16 hex digits."""
     parts = (target.conversation_id, target.kind, target.turn_event_id or "", rubric_version, judge_version)
-    return hashlib.blake2b("\x1f".join(parts).encode(), digest_size=8).hexdigest()
+    return xxhash.xxh3_64_hexdigest("\x1f".join(parts).encode())
 
 
 def rank(record: Judgment | JudgeFailure) -> int:
@@ -153,35 +179,44 @@ def contribution(record: Judgment | JudgeFailure, policy: WindowPolicy) -> Contr
     """Return what a record adds to the windows; None for a partial target, which stands for nobody."""
     if record.rate is None:
         return None
+    own, served_by = record.attributes, record.served_by
     return Contribution(
         scope=Scope.of(record),
         bucket=bucket_start(record.observed_at, policy.bucket_minutes),
-        segments=(
-            OVERALL,
-            *(segment_of(key, record.attributes, record.served_by) for key in policy.segments),
+        segments=_segments(
+            policy.segments,
+            tuple([getattr(own if key in _ATTRIBUTES else served_by, key) for key in policy.segments]),
         ),
-        stratum=",".join(name_of(getattr(record.attributes, key)) for key in policy.strata),
+        stratum=_stratum(tuple([getattr(own, key) for key in policy.strata])),
         rate=f"{record.rate:.6g}",
         marks=_marks(record),
     )
 
 
-def segment_of(key: SegmentKey, attributes: Attributes, served_by: ServedBy) -> str:
-    """Return the segment of one key, `intent=returns`."""
-    value = getattr(attributes if hasattr(attributes, key) else served_by, key)
-    return f"{key}={name_of(value)}"
+# Traffic has few combinations of values, and each judgment has one.
+@lru_cache(maxsize=65_536)
+def _segments(keys: tuple[SegmentKey, ...], values: tuple[str | None, ...]) -> tuple[str, ...]:
+    return (OVERALL, *[f"{key}={name_of(value)}" for key, value in zip(keys, values, strict=True)])
+
+
+@lru_cache(maxsize=65_536)
+def _stratum(values: tuple[str | None, ...]) -> str:
+    return ",".join(map(name_of, values))
 
 
 def _marks(record: Judgment | JudgeFailure) -> tuple[tuple[str, str], ...]:
     if isinstance(record, JudgeFailure):
         # A failure knows no dimensions; it is missing from the whole unit.
         return ((CRITICAL, THINNED if record.kind is FailureKind.THINNED else FAILED),)
-    # A dimension that came twice counts once.
-    scores = {
-        score.dimension: ABSTAINED if score.score is None else str(score.score) for score in record.scores
-    }
-    critical = (CRITICAL, CRITICAL_YES if record.critical_scores else CRITICAL_NO)
-    return (*scores.items(), critical, *_pairs(record))
+    marks: dict[str, str] = {}
+    worst = SCORE_MAX
+    for score in record.scores:
+        # A dimension that came twice counts once, and is critical if either is.
+        marks[score.dimension] = _MARKS[score.score]
+        if score.score is not None and score.score < worst:
+            worst = score.score
+    critical = (CRITICAL, CRITICAL_YES if worst <= CRITICAL_MAX else CRITICAL_NO)
+    return (*marks.items(), critical, *_pairs(record))
 
 
 def _pairs(record: Judgment) -> tuple[tuple[str, str], ...]:

@@ -25,43 +25,57 @@ class Case(Value):
     reason: str
     kind: str | None = None
     quotes: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    """Where each quotation stands: answer, user, reference, tool or none."""
     verbatim: bool = False
     """A quotation was found word for word where the judge says it stands."""
     intent: str = UNKNOWN
     prompt_hash: str = UNKNOWN
     observed_at: Moment
+    judge_version: str = UNKNOWN
+    rubric_version: str = UNKNOWN
 
 
 def case_of(judgment: Judgment, score: DimensionScore) -> Case | None:
     """Return the record of one score; None if the dimension abstained."""
-    if score.score is None:
-        return None
+    return None if score.score is None else _case(judgment, score, score.score)
+
+
+def cases_of(judgment: Judgment) -> tuple[Case, ...]:
+    """Return the scores of a judgment that do not pass."""
+    # Most pass, and this runs for each judgment.
+    cases = [
+        _case(judgment, one, one.score)
+        for one in judgment.scores
+        if one.score is not None and one.score < PASS_MIN
+    ]
+    return tuple(cases)
+
+
+def worst_first(case: Case) -> tuple[int, float, str]:
+    """Return the sort key of cases: the lowest score, then the newest."""
+    return (case.score, -case.observed_at.timestamp(), f"{case.judgment_id}{case.dimension}")
+
+
+def _case(judgment: Judgment, score: DimensionScore, value: int) -> Case:
     return Case(
         judgment_id=judgment.judgment_id,
         conversation_id=judgment.target.conversation_id,
         target=judgment.target.kind,
         turn_event_id=judgment.target.turn_event_id,
         dimension=score.dimension,
-        score=score.score,
+        score=value,
         reason=_cut(score.reason, REASON_MAX),
         kind=score.kind,
-        quotes=tuple(_cut(quote.text, QUOTE_MAX) for quote in score.quotes[:QUOTES_MAX]),
+        quotes=tuple([_cut(quote.text, QUOTE_MAX) for quote in score.quotes[:QUOTES_MAX]]),
+        sources=tuple([quote.source for quote in score.quotes[:QUOTES_MAX]]),
         verbatim=any(quote.verbatim and quote.source != "none" for quote in score.quotes),
         intent=judgment.attributes.intent,
         prompt_hash=judgment.served_by.prompt_hash or UNKNOWN,
         observed_at=judgment.observed_at,
+        judge_version=judgment.judge.version,
+        rubric_version=judgment.rubric_version,
     )
-
-
-def cases_of(judgment: Judgment) -> tuple[Case, ...]:
-    """Return the scores of a judgment that do not pass."""
-    cases = (case_of(judgment, score) for score in judgment.scores)
-    return tuple(case for case in cases if case is not None and case.score < PASS_MIN)
-
-
-def worst_first(case: Case) -> tuple[int, float, str]:
-    """Return the sort key of cases: the lowest score, then the newest."""
-    return (case.score, -case.observed_at.timestamp(), f"{case.judgment_id}{case.dimension}")
 
 
 def _cut(text: str, length: int) -> str:

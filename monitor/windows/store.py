@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from monitor.judging.judgment import JudgeFailure, Judgment
-from monitor.windows.bucket import BucketCounts, Scope
+from monitor.windows.bucket import BucketCounts, Granularity, Scope
 from monitor.windows.case import Case
 
 
@@ -21,7 +21,7 @@ class Applied(StrEnum):
     STALE = "stale"
     """A later revision is in already; nothing changed."""
     LATE = "late"
-    """Its bucket is older than what is kept; it was not entered."""
+    """Its bucket, or that of the record it would replace, is older than what is kept; nothing changed."""
     IGNORED = "ignored"
     """It stands for nobody (a partial target)."""
 
@@ -39,14 +39,38 @@ class WindowStore(Protocol):
         """Return the buckets that begin in [start, end) and hold anything. Treat them as read-only."""
         ...
 
+    async def slices(
+        self, scope: Scope, start: datetime, end: datetime, granularity: Granularity
+    ) -> Mapping[datetime, BucketCounts]:
+        """Return the buckets, hours or days (UTC) that begin in [start, end) and hold anything.
+
+        An hour or a day has all that was entered for it, wherever it stands by now.
+        """
+        ...
+
+    async def others(self, scope: Scope, start: datetime, end: datetime) -> Mapping[str, int]:
+        """Count the values that became `*other` on the days that [start, end) touches.
+
+        By segment key, and `strata`; a day, and a shard, tells up to 512 of them apart.
+        """
+        ...
+
+    async def late(self, start: datetime, end: datetime) -> int:
+        """Return how many judgments came too late on the days that [start, end) touches, each once.
+
+        The days are those of the deployment's clock when they came, kept as long as buckets; a large number is
+        an estimate (1 %).
+        """
+        ...
+
     async def worst(
         self, scope: Scope, start: datetime, end: datetime, *, dimension: str | None = None
     ) -> tuple[Case, ...]:
         """Return the worst cases kept of the buckets in [start, end), worst first, then newest first."""
         ...
 
-    async def scopes(self) -> tuple[Scope, ...]:
-        """Return every scope that has a bucket."""
+    async def scopes(self, granularity: Granularity = Granularity.BUCKET) -> tuple[Scope, ...]:
+        """Return every scope that has a bucket; with hours or days, also those that have only such."""
         ...
 
     async def begins(self) -> tuple[datetime, ...]:

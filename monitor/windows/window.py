@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
+from typing import NamedTuple
 
 from monitor.judging.rubric import CRITICAL_MAX, PASS_MIN, SCORE_MAX, SCORE_MIN
 from monitor.windows.bucket import (
@@ -47,6 +48,8 @@ class WindowStats:
     critical_rate_unweighted: float | None
     weight: float
     """The conversations that the scored units stand for."""
+    bounds: tuple[float, float] | None = None
+    """Between which the weighted mean lies whatever the missing ones (failed, expired, abstained) would score."""
     thinned: int = 0
     """Units that a budget left out; the judged ones stand for them, so they are missing nowhere."""
 
@@ -94,6 +97,17 @@ def window(buckets: Mapping[datetime, BucketCounts], start: datetime, end: datet
 
 Classes = Mapping[tuple[str, str], int]
 """Counts by mark and rate."""
+
+
+class _Units(NamedTuple):
+    """What is known of whole units."""
+
+    judged: int = 0
+    failed: int = 0
+    weight_failed: float = 0.0
+    thinned: int = 0
+
+
 Scored = Sequence[tuple[float, float, int]]
 """Score, weight and count of each class."""
 _SCORES = tuple(str(score) for score in range(SCORE_MIN, SCORE_MAX + 1))
@@ -108,24 +122,28 @@ def all_stats(counts: BucketCounts) -> dict[tuple[str, str], WindowStats]:
         series[dimension, segment][mark, rate] += count
     units = {segment: _units(classes) for (name, segment), classes in series.items() if name == CRITICAL}
     return {
-        (dimension, segment): _stats(dimension, segment, classes, units.get(segment, (0, 0, 0)))
+        (dimension, segment): _stats(dimension, segment, classes, units.get(segment, _Units()))
         for (dimension, segment), classes in series.items()
     }
 
 
 def no_stats(dimension: str, segment: str) -> WindowStats:
     """Return the figures of a series without a single judgment."""
-    return _stats(dimension, segment, {}, (0, 0, 0))
+    return _stats(dimension, segment, {}, _Units())
 
 
-def _units(classes: Classes) -> tuple[int, int, int]:
-    """Return how many were judged, failed and thinned out."""
+def _units(classes: Classes) -> _Units:
     failed = sum(count for (mark, _), count in classes.items() if mark == FAILED)
     thinned = sum(count for (mark, _), count in classes.items() if mark == THINNED)
-    return sum(classes.values()) - failed - thinned, failed, thinned
+    judged = sum(classes.values()) - failed - thinned
+    return _Units(judged, failed, _weight_of(classes, FAILED), thinned)
 
 
-def _stats(dimension: str, segment: str, classes: Classes, units: tuple[int, int, int]) -> WindowStats:
+def _weight_of(classes: Classes, wanted: str) -> float:
+    return math.fsum(_weight(rate) * count for (mark, rate), count in classes.items() if mark == wanted)
+
+
+def _stats(dimension: str, segment: str, classes: Classes, units: _Units) -> WindowStats:
     marks = (CRITICAL_NO, CRITICAL_YES) if dimension == CRITICAL else _SCORES
     scored = [
         (float(mark), _weight(rate), count)
@@ -133,7 +151,6 @@ def _stats(dimension: str, segment: str, classes: Classes, units: tuple[int, int
         if mark in marks
     ]
     plain = [(score, 1.0, count) for score, _, count in scored]
-    judged, failed, thinned = units
     mean, low, high = _hajek(scored)
     mean_unweighted, _, _ = _hajek(plain)
     whole_units = dimension == CRITICAL
@@ -143,8 +160,8 @@ def _stats(dimension: str, segment: str, classes: Classes, units: tuple[int, int
         segment=segment,
         n=sum(count for _, _, count in scored),
         abstained=sum(count for (mark, _), count in classes.items() if mark == ABSTAINED),
-        judged=judged,
-        failed=failed,
+        judged=units.judged,
+        failed=units.failed,
         mean=None if whole_units else mean,
         mean_low=None if whole_units else low,
         mean_high=None if whole_units else high,
@@ -154,7 +171,8 @@ def _stats(dimension: str, segment: str, classes: Classes, units: tuple[int, int
         pass_at_4_unweighted=None if whole_units else _share(plain, PASS_MIN, SCORE_MAX),
         critical_rate_unweighted=_share(plain, *bad),
         weight=math.fsum(weight * count for _, weight, count in scored),
-        thinned=thinned,
+        bounds=None if whole_units else _bounds(scored, _weight_of(classes, ABSTAINED) + units.weight_failed),
+        thinned=units.thinned,
     )
 
 
@@ -168,6 +186,15 @@ def _share(scored: Scored, low: float, high: float) -> float | None:
     if not total:
         return None
     return math.fsum(weight * count for score, weight, count in scored if low <= score <= high) / total
+
+
+def _bounds(scored: Scored, missing: float) -> tuple[float, float] | None:
+    """Return the mean with all that is missing at the lowest score, and at the highest (Manski's bounds)."""
+    total = math.fsum(weight * count for _, weight, count in scored) + missing
+    if not total:
+        return None
+    known = math.fsum(weight * count * score for score, weight, count in scored)
+    return (known + missing * SCORE_MIN) / total, (known + missing * SCORE_MAX) / total
 
 
 def _hajek(scored: Scored) -> tuple[float | None, float | None, float | None]:

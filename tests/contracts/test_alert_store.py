@@ -3,19 +3,24 @@
 import asyncio
 
 import pytest
+import redis.asyncio
 
 from monitor.adapters.memory_alerts import MemoryAlertStore
 from monitor.adapters.redis_alerts import RedisAlerts
 from monitor.adapters.redis_functions import StoreUnavailable
+from monitor.adapters.redis_groups import RedisGroups
 from monitor.adapters.redis_keys import Keys
 from monitor.alerting.alert import AlertState
 from monitor.alerting.deciding import commented
+from monitor.alerting.forgetting import FORGOTTEN, without_words_of
+from monitor.alerting.group import Group, GroupChange
 from monitor.alerting.life import advance
 from monitor.alerting.store import AlertStore
 from monitor.detection.exception import GateException
 from monitor.detection.finding import Outcome, Persistence
 from tests.alerts import a_finding, step
 from tests.judgments import HOUR, MINUTE, NOON
+from tests.notifications import a_group, an_evidence
 from tests.servers.valkey import absent_valkey
 
 
@@ -27,6 +32,22 @@ def store(request: pytest.FixtureRequest) -> AlertStore:
 
 
 class TestAlertStore:
+    async def test_forgetting_reaches_what_waits_for_the_topic(self, store: AlertStore) -> None:
+        """The broker may be away for hours, and what waits for it holds quotations."""
+        transition = step(None, a_finding())
+        alert = transition.alert.model_copy(update={"evidence": an_evidence()})
+        assert await store.commit(transition.model_copy(update={"alert": alert}))
+
+        assert await store.forget("c-0") == 1
+
+        [entry] = await store.outbox(10)
+        evidence = entry.notification.alert.evidence
+        assert evidence is not None
+        assert [case.reason for case in evidence.cases[:2]] == [FORGOTTEN, "promise 1"]
+        assert await store.forget("c-0") == 0
+        await store.finish([entry.id])
+        assert await store.forget("c-1") == 0
+
     async def test_a_committed_alert_comes_back_as_it_was(self, store: AlertStore) -> None:
         """Nothing of an alert may be lost between two evaluations."""
         fired = step(None, a_finding())
@@ -163,3 +184,33 @@ async def test_an_absent_server_is_said_in_our_words() -> None:
     with pytest.raises(StoreUnavailable):
         await alerts.outbox(1)
     await client.aclose()
+
+
+async def test_forgetting_leaves_no_word_in_any_key(valkey: redis.asyncio.Redis) -> None:
+    """Asked of the bytes themselves: the alert, the topic's outbox and a message that failed once."""
+    alerts, groups = RedisAlerts(valkey, Keys("test")), RedisGroups(valkey, Keys("test"))
+    transition = step(None, a_finding())
+    alert = transition.alert.model_copy(update={"evidence": an_evidence()})
+    await alerts.commit(transition.model_copy(update={"alert": alert}))
+    group = Group(id="g1", version=1, route="{}", receiver="hook", key="{}", labels={}, next_at=NOON)
+    await groups.commit_group(GroupChange(group, a_group(alert)))
+    [waiting] = await groups.waiting(NOON + 24 * HOUR, 10)
+    await groups.postpone(waiting.model_copy(update={"attempts": 1}))
+    assert len([key for key, content in (await held(valkey)).items() if b"promise 3" in content]) == 3
+
+    erased = without_words_of(alert, "c-3")
+    assert erased is not None
+    assert await alerts.commit(erased)
+    assert await alerts.forget("c-3") + await groups.forget("c-3") == 2
+
+    after = await held(valkey)
+    assert [key for key, content in after.items() if b"promise 3" in content] == []
+    assert any(b"promise 4" in content for content in after.values()), "the others keep theirs"
+
+
+async def held(valkey: redis.asyncio.Redis) -> dict[bytes, bytes]:
+    return {
+        key: repr(await valkey.hgetall(key)).encode()
+        async for key in valkey.scan_iter()
+        if await valkey.type(key) == b"hash"
+    }

@@ -22,6 +22,7 @@ from monitor.detection.registry import ConfigurationPolicy, sights_of
 from monitor.review.item import items_of
 from monitor.sampling.sampler import PartitionTally
 from monitor.sampling.store import Source
+from monitor.windows.bucket import Granularity, Scope
 from monitor.windows.policy import WindowPolicy
 from tests.events import taking
 from tests.judgments import HOUR, NOON, a_judgment
@@ -71,6 +72,23 @@ async def test_windows_are_spread_over_the_nodes_and_read_as_one(
     sizes = [await node.execute_command("DBSIZE") for node in valkey_cluster.get_primaries()]
     assert len(sizes) == 3
     assert min(sizes) > 0
+
+
+async def test_hours_and_what_is_late_are_added_over_the_shards(valkey_cluster: RedisCluster) -> None:
+    """Each shard rolls up by itself, when something enters it."""
+    policy = WindowPolicy(shards=4, retention_days=1, hourly_days=2)
+    store = RedisWindows(valkey_cluster, Keys("test", 4), policy)
+    await store.apply([a_judgment(f"c{number}") for number in range(40)], now=NOON)
+    later = NOON + 25 * HOUR
+    await store.apply([a_judgment(f"d{number}", at=later) for number in range(40)], now=later)
+    await store.apply([a_judgment(f"late{number}") for number in range(40)], now=later)
+
+    hours = await store.slices(Scope.of(a_judgment()), NOON, later + HOUR, Granularity.HOUR)
+    assert {begin: sum(counts.values()) for begin, counts in hours.items()} == dict.fromkeys(
+        (NOON, later), 40 * 5 * 3
+    )
+    assert await store.begins() == (later,)
+    assert await store.late(later, later + HOUR) == pytest.approx(40, abs=1)
 
 
 async def test_alerts_review_answers_and_clock_speak_to_a_cluster(

@@ -8,13 +8,18 @@ from monitor.adapters.memory_groups import MemoryGroupStore
 from monitor.adapters.redis_functions import StoreUnavailable
 from monitor.adapters.redis_groups import RedisGroups
 from monitor.adapters.redis_keys import Keys
+from monitor.alerting.forgetting import FORGOTTEN
 from monitor.alerting.group import Group, GroupChange
 from monitor.alerting.group_store import GroupStore
 from monitor.alerting.matchers import matcher
 from monitor.alerting.notification import GroupNotification, NotificationReason, Status
 from monitor.alerting.silence import Silence, a_silence, expired
 from tests.judgments import HOUR, MINUTE, NOON
+from tests.notifications import a_group as citing
+from tests.notifications import an_alert
 from tests.servers.valkey import absent_valkey
+
+LATER = NOON + 24 * HOUR
 
 
 @pytest.fixture(params=["memory", "valkey"])
@@ -129,6 +134,24 @@ class TestGroupStore:
 
         assert await store.waiting_count() == 0
         assert await store.waiting(NOON + HOUR, 10) == ()
+
+    async def test_forgetting_reaches_what_waits_and_no_try_brings_it_back(self, store: GroupStore) -> None:
+        """A receiver may be down for a day; a person's words must not wait for it."""
+        told = citing(an_alert())
+        await store.commit_group(GroupChange(a_group("g1", receiver="hook"), told))
+        [before] = await store.waiting(LATER, 10)
+
+        assert await store.forget("c-0") == 1
+        await store.postpone(before.model_copy(update={"attempts": 1, "last_error": "503"}))
+
+        [after] = await store.waiting(LATER, 10)
+        assert (after.id, after.attempts, after.last_error) == (told.id, 1, "503")
+        evidence = after.notification.alerts[0].alert.evidence
+        assert evidence is not None
+        words = {case.conversation_id: (case.reason, case.quotes) for case in evidence.cases}
+        assert words["c-0"] == (FORGOTTEN, ())
+        assert words["c-1"] == ("promise 1", ("promise 1",) * 3)
+        assert await store.forget("c-0") == await store.forget("c-99") == 0
 
     async def test_a_silence_is_kept_until_long_after_its_end(self, store: GroupStore) -> None:
         """Whoever asks why nobody was told must still find who said so."""

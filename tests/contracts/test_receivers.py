@@ -19,6 +19,7 @@ from monitor.adapters.memory_alerts import MemoryReceiver
 from monitor.adapters.pagerduty_receiver import PagerDutyReceiver
 from monitor.adapters.slack_receiver import SlackReceiver
 from monitor.adapters.webhook_receiver import WebhookReceiver
+from monitor.alerting.links import Links
 from monitor.alerting.receiver import Delivered, Receiver, Refreshed, Undelivered
 from monitor.alerting.receiver_policy import DEFAULT_SEVERITIES
 from monitor.detection.finding import Severity
@@ -189,7 +190,7 @@ class TestPagerDuty:
     async def test_a_long_key_is_hashed_and_stays_the_same(self) -> None:
         """A key of 256 characters is refused, and a key that changes opens a second incident."""
         async with FakePagerDuty().serving() as service:
-            receiver = a_pagerduty(service, external_url="https://monitor.example")
+            receiver = a_pagerduty(service, links=Links(external_url="https://monitor.example"))
             for version in (1, 2):
                 answer = await receiver.deliver(a_group(version=version, group="g" * 300))
                 assert answer == Delivered(receiver="it")

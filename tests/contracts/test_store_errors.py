@@ -1,6 +1,5 @@
 """A store that is out of luck says so in our words; a bug of ours stays one."""
 
-import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
@@ -24,6 +23,7 @@ from monitor.conversations.policy import ConversationPolicy
 from monitor.sampling.sampler import PartitionTally
 from monitor.sampling.store import Source
 from tests.events import NOON, a_record, messages, taking
+from tests.servers.ports import free_port
 from tests.servers.valkey import valkey, valkey_server  # noqa: F401 - fixtures
 
 KEYS = Keys("test")
@@ -60,12 +60,6 @@ async def with_a_full_memory(client: redis.asyncio.Redis) -> AsyncIterator[None]
         yield
     finally:
         await client.config_set("maxmemory", "0")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @pytest.mark.parametrize("trouble", [as_a_replica, with_a_full_memory])

@@ -1,6 +1,5 @@
 """The same routes and the same alerts in a real Alertmanager and in our engine: the same is told, at the same time."""
 
-import os
 import time
 from collections import defaultdict
 from collections.abc import Callable
@@ -14,7 +13,7 @@ from monitor.alerting.matchers import matcher
 from monitor.alerting.notification import GroupNotification, Status
 from monitor.alerting.silence import a_silence
 from tests.groups import Notifier, routing
-from tests.servers.alertmanager import Alertmanager, why_unavailable
+from tests.servers.alertmanager import Alertmanager
 
 ROUTES = """
 route:
@@ -95,17 +94,7 @@ SILENCED = (4, 9)
 END = 24
 
 
-@pytest.fixture
-def available() -> None:
-    """Skip where none is installed; where one must be (MONITOR_REQUIRE_ALERTMANAGER=1), fail."""
-    reason = why_unavailable()
-    if reason is not None:
-        if os.environ.get("MONITOR_REQUIRE_ALERTMANAGER") == "1":  # noqa: TID251 - CI's switch, not a setting
-            pytest.fail(reason, pytrace=False)
-        pytest.skip(reason)
-
-
-@pytest.mark.usefixtures("available")
+@pytest.mark.usefixtures("alertmanager_program")
 def test_the_same_is_told_as_by_a_real_alertmanager(tmp_path: Path) -> None:
     """Whoever knows Alertmanager knows what our routing.yaml does: waits, intervals, repeats, muting, ends."""
     theirs = _theirs(tmp_path)

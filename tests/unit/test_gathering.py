@@ -10,7 +10,7 @@ from monitor.alerting.changes import sightings_of
 from monitor.alerting.evaluation import evaluate, record_criticals
 from monitor.alerting.gathering import Background, course_of
 from monitor.detection.finding import FindingKind, Persistence
-from monitor.detection.gates import Gate, GatePolicy
+from monitor.detection.gates import CriticalRateGate, Gate, GatePolicy
 from monitor.intake.event import ChangeEvent, ChangeKind
 from monitor.windows.policy import WindowPolicy
 from tests.judgments import HOUR, MINUTE, NOON, a_judgment
@@ -57,6 +57,23 @@ async def test_a_gates_evidence_names_the_release_the_prompt_and_the_course() ->
     assert (evidence.course[0].value, evidence.course[-2].value, evidence.course[-1].value) == (None, 5, 1)
     assert evidence.agreement is not None
     assert (evidence.agreement.calibrated, evidence.agreement.statement) == (False, UNCALIBRATED)
+
+
+async def test_too_many_critical_failures_are_shown_by_critical_ones() -> None:
+    """An answer that is merely vague is no evidence for it, however different in kind."""
+    windows, alerts = MemoryWindowStore(WindowPolicy()), MemoryAlertStore()
+    rate = CriticalRateGate(max=0.02, min_count=5)
+    policy = POLICY.model_copy(update={"gates": {}, "critical_rate": rate})
+    vague = [
+        a_judgment(f"vague-{n}", at=NOON + n * MINUTE, scores={"actionability": 3}) for n in range(1, 30)
+    ]
+    await windows.apply([*vague, *NEW[:3]], now=NOON)
+
+    [transition] = await evaluate(windows, alerts, policy, now=NOON + HOUR)
+
+    evidence = transition.alert.evidence
+    assert evidence is not None
+    assert {(case.dimension, case.score) for case in evidence.cases} == {("safety", 1)}
 
 
 async def test_a_critical_alert_names_what_changed_and_keeps_it() -> None:

@@ -7,13 +7,14 @@ import pytest
 from markdown_it import MarkdownIt
 
 from monitor.alerting import plot
+from monitor.alerting.links import Links
 from monitor.alerting.message import FULL_MAX, message_of
 from monitor.alerting.render_html import as_html
 from monitor.alerting.render_json import as_json
 from monitor.alerting.render_markdown import as_markdown
 from monitor.alerting.render_slack import BLOCKS_MAX, SECTION_MAX, as_slack, cut, units
 from monitor.alerting.render_text import as_text
-from tests.notifications import HOSTILE, a_group, an_alert
+from tests.notifications import HOSTILE, a_case, a_group, an_alert
 
 SLACK_TOTAL_MAX = 13_200
 QUESTIONS = [
@@ -39,7 +40,9 @@ def ordered(text: str, wanted: list[str]) -> bool:
 
 def test_the_text_answers_in_the_order_in_which_people_ask() -> None:
     """S21: what changed, since when and how much, where, the worst cases, whom to believe, the runbook."""
-    text = as_text(message_of(a_group(suppressed=3, truncated=2), external_url="https://x.example/"))
+    text = as_text(
+        message_of(a_group(suppressed=3, truncated=2), links=Links(external_url="https://x.example/"))
+    )
 
     end = ["https://x.example/docs/runbooks/gate.md", "3 held back", "2 more of this group", "Id: g1-1"]
     assert ordered(text, [*QUESTIONS, *end])
@@ -56,6 +59,50 @@ def test_every_form_holds_the_same() -> None:
         assert part in markdown
         assert part in page
         assert part in slack
+
+
+def test_every_form_links_the_cases_where_the_configuration_says_where() -> None:
+    """One click instead of a terminal; and an id that a producer chose is no way out of the address."""
+    links = Links(case_url="https://tool.example/c/{conversation_id}?j={judgment_id}")
+    hostile = Links(case_url="https://tool.example/{conversation_id}").case(
+        a_case(0).model_copy(update={"conversation_id": "../x?y=<b>"})
+    )
+    message = message_of(a_group(), links=links)
+    forms = (
+        as_text(message),
+        as_markdown(message).replace("\\", ""),
+        as_html(message),
+        str(as_slack(message)),
+    )
+
+    assert hostile == "https://tool.example/..%2Fx%3Fy%3D%3Cb%3E"
+    for form in forms:
+        assert "https://tool.example/c/c-0?j=j0" in form
+    assert "https://tool" not in as_text(message_of(a_group()))
+
+
+def test_the_further_alerts_of_a_message_show_three_cases_and_say_of_how_many() -> None:
+    """Forty cases in one message are read by nobody, and none of them is left out unsaid."""
+    message = message_of(a_group(an_alert(1), an_alert(2)))
+
+    assert [len(alert.cases) for alert in message.alerts] == [8, 3]
+    for form in (as_text(message), as_markdown(message), as_html(message), str(as_slack(message))):
+        assert "Worst cases, 3 of 8" in form
+
+
+def test_a_quotation_says_whether_the_answer_or_the_document_says_so() -> None:
+    """Two sentences that contradict each other help nobody who does not know which is the policy."""
+    case = a_case(0).model_copy(
+        update={"quotes": ("free forever", "fees apply", "?"), "sources": ("answer", "reference")}
+    )
+    alert = an_alert()
+    assert alert.evidence is not None
+    shown = alert.model_copy(update={"evidence": alert.evidence.model_copy(update={"cases": (case,)})})
+    message = message_of(a_group(shown))
+
+    assert 'answer: "free forever"\n    document: "fees apply"\n    "?"' in as_text(message)
+    for form in (as_markdown(message).replace("\\", ""), as_html(message), str(as_slack(message))):
+        assert "document: “fees apply”" in form
 
 
 def test_a_change_names_its_distance_from_the_onset() -> None:

@@ -112,3 +112,22 @@ def test_a_window_ends_before_the_bucket_that_begins_at_its_end() -> None:
 
     assert window(buckets, NOON, NOON + HOUR).units == 1
     assert window({}, NOON, NOON + HOUR).units == 0
+
+
+def test_the_bounds_hold_whatever_the_missing_would_score() -> None:
+    """A mean over those that a judge could judge says nothing of the others; the bounds do, by weight."""
+    records = [
+        a_judgment("a", scores={"safety": 4}),
+        a_judgment("b", scores={"safety": None}),
+        a_failure("c", rate=0.25),
+        a_judgment("d", scores={"safety": 3}, rate=0.5),
+    ]
+    stats = all_stats(counts_of(*records))["safety", OVERALL]
+
+    # 4 + 2 * 3, and 1 + 4 that are missing, of 8.
+    assert stats.bounds == ((10 + 5) / 8, (10 + 25) / 8)
+    assert stats.mean == pytest.approx(10 / 3)
+    assert safety(5, 3).bounds == (4, 4)
+    assert safety(None).bounds == (1, 5)
+    assert no_stats("safety", OVERALL).bounds is None
+    assert all_stats(counts_of(*records))[CRITICAL, OVERALL].bounds is None
