@@ -43,6 +43,10 @@ RESTART_SECONDS = 1.0
 """How long the orchestrator waits before it starts a process again."""
 
 
+COMMIT_SECONDS = 1.0
+"""`broker_commit_interval` of agents/app.py."""
+
+
 @dataclass
 class House:
     """What a test of kills has in hand."""
@@ -73,6 +77,11 @@ class House:
             )
             producer.poll(0)
         assert producer.flush(WAIT_LIMIT_SECONDS) == 0
+
+    def wait_for_commits(self) -> None:
+        """Wait for some rounds of commits; fail if a process ends meanwhile."""
+        until = now() + timedelta(seconds=3 * COMMIT_SECONDS)
+        wait_until(lambda: now() > until, watched=self.running)
 
     def committed(self, stage: str, topic: str) -> dict[int, int]:
         """Ask the broker for a stage's offsets; a partition without a commit is left out."""
