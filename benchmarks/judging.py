@@ -39,9 +39,19 @@ from tests.servers.stub_judge import StubJudge, serving
 
 FAULTS: dict[str, dict[str, float]] = {
     "none": {},
-    "429": {"429": 0.1},
-    "unreadable": {"malformed": 0.025, "out_of_range": 0.025},
-    "hang": {"hang": 0.01},
+    "10 % 429, Retry-After": {"429": 0.1},
+    "10 % 429, without": {"429_bare": 0.1},
+    "5 % malformed": {"malformed": 0.05},
+    "5 % out of range": {"out_of_range": 0.05},
+    "5 % fenced": {"fenced": 0.05},
+    "5 % empty": {"empty": 0.05},
+    "5 % HTML with 200": {"html": 0.05},
+    "5 % 500": {"500": 0.05},
+    "5 % dropped": {"drop": 0.05},
+    "1 % hang": {"hang": 0.01},
+    "1 % drip": {"drip": 0.01},
+    "5 % truncated": {"truncated": 0.05},
+    "5 % refused": {"refusal": 0.05},
 }
 ANSWER = "Your order was handed to the carrier on 3 March and is due on 6 March. " * 3
 POLICY = "Orders are handed to the carrier within two working days. Returns are free within 30 days. " * 12
@@ -195,8 +205,10 @@ def main() -> None:
     found = {}
     for name, faults in FAULTS.items():
         with stub_beside(faults) as url:
-            found[name] = asyncio.run(run(url, **settings))
-        print(f"{name:10} {found[name]}")
+            found[name] = told = asyncio.run(run(url, **settings))
+        failed = ", ".join(f"{count} {kind}" for kind, count in told["failed_by_reason"].items()) or "-"
+        figures = (name, told["judged"], failed, told["wrong"], told["calls_ratio"], told["wall_seconds"])
+        print("| " + " | ".join(map(str, figures)) + " |", flush=True)
     print(json.dumps(found))
 
 

@@ -23,6 +23,7 @@ from monitor.judging.rubric import Rubric
 from monitor.sampling.policy import SamplingPolicy
 from monitor.windows.bucket import CRITICAL
 from monitor.windows.policy import WindowPolicy
+from monitor.yaml_file import load_yaml
 
 
 class ConfigError(Exception):
@@ -138,7 +139,7 @@ def _shadow_rubric(folder: Path | None, name: str) -> Rubric:
 
 def _read(path: Path | Traversable, name: str, model: type[_M]) -> _M:
     try:
-        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
+        raw = load_yaml(path.read_text(encoding="utf-8"))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f"line {mark.line + 1}" if mark else "somewhere"
@@ -227,6 +228,7 @@ def _check_together(policy: Policy) -> None:
     if unfit is not None:
         raise ConfigError(f"monitor.yaml: detection.{unfit}")
     _check_judge(policy.monitor.judge, set(policy.rubric.names))
+    _check_grounded(policy)
     _check_shadow(policy.monitor.judge)
     _check_limits(policy.monitor)
     age_hours = policy.monitor.conversations.max_age_seconds / 3600
@@ -303,13 +305,25 @@ def _check_judge(judge: JudgePolicy, dimensions: set[str]) -> None:
             "monitor.yaml: judge.probability_thresholds: only used with judge.scoring: probability; say that too, "
             "or take them out"
         )
-    if judge.budget.counts_money and judge.price is None:
-        raise ConfigError(
-            f"monitor.yaml: judge.budget: limits money, and judge.prices has no price of {judge.model}; add it, "
-            "or limit tokens instead"
-        )
+    for model in judge.models_asked if judge.budget.counts_money else ():
+        if model not in judge.prices:
+            raise ConfigError(
+                f"monitor.yaml: judge.budget: limits money, and judge.prices has no price of {model}; add it, "
+                "or limit tokens instead"
+            )
     if judge.fallback and judge.fallback.backend == "llm" and not judge.fallback.model:
         raise ConfigError("monitor.yaml: judge.fallback.model: missing; backend llm needs the model's name")
+
+
+def _check_grounded(policy: Policy) -> None:
+    references, known = policy.monitor.references, set(policy.rubric.names)
+    # The default names dimensions of the default rubric; with another one they concern nobody.
+    for name in references.grounded if "grounded" in references.model_fields_set else ():
+        if name not in known:
+            raise ConfigError(
+                f"monitor.yaml: references.grounded: the rubric has no dimension {name}; "
+                f"it has {', '.join(sorted(known))}"
+            )
 
 
 def _check_shadow(judge: JudgePolicy) -> None:

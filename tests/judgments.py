@@ -109,6 +109,7 @@ def a_failure(
     intent: str = "returns",
     prompt_hash: str | None = "aa11",
     judge_version: str = "j1",
+    why: FailureKind = FailureKind.UNAVAILABLE,
 ) -> JudgeFailure:
     """Return a judge's failure on one target."""
     common = _common(
@@ -123,6 +124,7 @@ def a_failure(
         environment=Environment.PRODUCTION,
         judge_version=judge_version,
     )
+    outcome = "thinned" if why is FailureKind.THINNED else "failed"
     return JudgeFailure.model_validate(
-        common | {"kind": FailureKind.UNAVAILABLE, "reason": "the judge did not answer"}
+        common | {"kind": why, "outcome": outcome, "reason": "the judge did not answer"}
     )

@@ -45,8 +45,14 @@ class FakeJudge:
 
     identity = IDENTITY
 
-    def __init__(self, *, fails: Callable[[str], bool] = lambda _: False) -> None:
+    def __init__(
+        self,
+        *,
+        fails: Callable[[str], bool] = lambda _: False,
+        why: FailureKind = FailureKind.UNAVAILABLE,
+    ) -> None:
         self._fails = fails
+        self._why = why
         self.requests: list[JudgeRequest] = []
 
     async def judge(self, request: JudgeRequest) -> JudgeReply:
@@ -54,7 +60,7 @@ class FakeJudge:
         target = request.target
         name = f"{target.conversation_id}/{target.revision}/{target.turn_event_id}"
         if self._fails(name):
-            return NotScored(kind=FailureKind.UNAVAILABLE, reason="the judge is set to fail")
+            return NotScored(kind=self._why, reason="the judge is set to fail")
         digest = hashlib.blake2b(name.encode(), digest_size=2).digest()
         return Scored(
             scores=tuple(

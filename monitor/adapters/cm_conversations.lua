@@ -131,7 +131,8 @@ local function settle(keys, argv)
     if event then
       local parts = split(event)
       local open = parts[2] == 'waiting' or parts[2] == 'queued'
-      local better = outcome == 'judged' and (parts[2] == 'failed' or parts[2] == 'expired')
+      local failed = parts[2] == 'failed' or parts[2] == 'expired' or parts[2] == 'thinned'
+      local better = outcome == 'judged' and failed
       if open or better then set_outcome(record, funnel, argv[i], parts, outcome) end
     end
   end

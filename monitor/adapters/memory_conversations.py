@@ -13,7 +13,7 @@ from monitor.conversations.store import Arrival, Explained, TakenIn, Taking
 from monitor.judging.judgment import JUDGMENT_RECORD, JudgeFailure, Judgment
 from monitor.judging.shadow import counted_as
 
-_OF_A_FAILURE = (Outcome.FAILED, Outcome.EXPIRED)
+_OF_A_FAILURE = (Outcome.FAILED, Outcome.EXPIRED, Outcome.THINNED)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,9 @@ from monitor.judging.prompt import Prompt
 REPLY_CHARS = 4000
 """Of a raw reply that are kept with the judgment. Raising it costs memory in Redis and space in Kafka."""
 
+_MASK_CHARS = 400
+"""More that are masked before the cut, so that no address is cut in two and then not known as one."""
+
 
 class Call:
     """One judgment under way. Its deadline runs from its first turn at the endpoint, not from the end of the line."""
@@ -64,7 +67,7 @@ class Call:
             self._completion_tokens += _whole(usage.get("completion_tokens"))
         model = response.get("model")
         self._model_answered = model if isinstance(model, str) else None
-        self._replies[id(prompt)] = words[:REPLY_CHARS]
+        self._replies[id(prompt)] = words[: REPLY_CHARS + _MASK_CHARS]
 
     def closed(
         self, reply: JudgeReply, request: JudgeRequest, *, presentation: str, price: Price | None
@@ -86,7 +89,7 @@ class Call:
             cut_characters=max((prompt.cut_characters for prompt in self._prompts), default=0),
             replies=tuple(
                 # The transcript came masked; a document, or the model's own knowledge, did not.
-                mask_text(words, key=request.conversation.id)
+                mask_text(words, key=request.conversation.id)[:REPLY_CHARS]
                 for prompt in self._prompts
                 if (words := self._replies.get(id(prompt)))
             ),

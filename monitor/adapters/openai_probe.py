@@ -65,6 +65,11 @@ def _refusal(error: Refused, policy: JudgePolicy) -> str:
             return f"MONITOR_JUDGE_API_KEY: {said}; give a key that may use {policy.model}"
         case status if status == _NOT_FOUND:
             return f"monitor.yaml: judge.model: {said}; check the name {policy.model} and judge.base_url"
+        case _ if policy.scoring is Scoring.PROBABILITY:
+            return (
+                f"monitor.yaml: judge.scoring: {said} to a request with logprobs; say judge.scoring: written, use a "
+                "model that gives them, or check judge.temperature and judge.max_tokens_field"
+            )
         case _:
             others = ", ".join(_OTHERS[policy.ability])
             return (

@@ -20,6 +20,7 @@ from monitor.cli.context import EXIT_USAGE, sentences
 from monitor.cli.decisions import from_decisions
 from monitor.cli.judge import judgments_of
 from monitor.cli.replay_file import START
+from monitor.cli.thresholds import check_probability, show_thresholds
 from monitor.conversations.conversation import Conversation
 from monitor.conversations.transcripts import read_conversations
 from monitor.intake.decode import Rejected
@@ -32,6 +33,7 @@ from monitor.judging.rubric import TargetKind
 from monitor.policy import ConfigError, Policy
 from monitor.review.alternative import EPSILON
 from monitor.review.calibrate import DimensionReport, Labels, Report, calibration_of, report_on
+from monitor.review.threshold import fit_thresholds
 from monitor.settings import Settings
 
 SHOWN_MAX = 10
@@ -69,13 +71,18 @@ def calibrate(  # noqa: PLR0917 - typer's options are parameters
     epsilon: Annotated[
         float, typer.Option(help="What a rater costs more than a judge: .2 expert, .15 trained, .1 crowd.")
     ] = EPSILON,
+    fit_threshold: Annotated[
+        bool,
+        typer.Option(help="Fit judge.probability_thresholds on half of the cases, and try on the other."),
+    ] = False,
     store: Annotated[bool, typer.Option(help="Keep the result, for `monitor status` and alerts.")] = True,
     name: NameOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Compare a judge with people; JSON lines in the chat shape with labels in, one table out.
 
-    Exit status 0 when every dimension is shown to reach 85 %, 1 otherwise, 2 when the file cannot be used.
+    Exit status 0 when every dimension is shown to reach 85 %, 1 otherwise, 2 when the file cannot be used. With
+    --fit-threshold it is 0 when every dimension has a threshold that was tried on other cases.
     """
     if (labels is None) != decisions:
         sys.stderr.write("monitor: calibrate needs a file of labels, or --decisions; one of them\n")
@@ -85,6 +92,8 @@ def calibrate(  # noqa: PLR0917 - typer's options are parameters
         return
     with sentences():
         settings, policy = loaded(name)
+        if fit_threshold:
+            check_probability(policy.monitor.judge, rules=judge == "rules")
         if documents:
             settings = settings.model_copy(update={"documents": documents.resolve()})
         if judge == "rules":
@@ -96,10 +105,17 @@ def calibrate(  # noqa: PLR0917 - typer's options are parameters
             lines = [one.model_dump_json() + "\n" for one in report.disagreements]
             disagreements.write_text("".join(lines), encoding="utf-8")
         kept = _kept(settings, policy, report, records) if store and records else "not kept"
+        thresholds = fit_thresholds([case.labels for case in cases], records) if fit_threshold else {}
     if as_json:
-        printed(report.model_dump_json(indent=2))
+        fitted = {name: one.model_dump(mode="json") for name, one in thresholds.items()}
+        told = report.model_dump(mode="json") | ({"thresholds": fitted} if fit_threshold else {})
+        printed(json.dumps(told, indent=2))
     else:
         show(report, screen(), kept=kept)
+        if fit_threshold:
+            show_thresholds(thresholds, screen())
+    if fit_threshold:
+        raise SystemExit(0 if all(one.value is not None for one in thresholds.values()) else 1)
     shown = report.dimensions and all(one.answer is Answer.SHOWN for one in report.dimensions)
     raise SystemExit(0 if shown else 1)
 

@@ -136,7 +136,11 @@ def show_anchors(known: Anchored, expected: dict[str, Share], console: Console) 
 def details_of(one: JudgeHealth, limits: HealthPolicy) -> list[str]:
     """Return what else is known of a judge, what is wrong first."""
     lines = [f"{one.judge_version}: NOT WELL: {each.sentence}" for each in complaints(one, limits)]
-    for words, counts in (("failed", one.failed), ("refused or filtered, by prompt hash", one.held_back)):
+    for words, counts in (
+        ("failed", one.failed),
+        ("left out by the budget", one.unpaid),
+        ("refused or filtered, by prompt hash", one.held_back),
+    ):
         if counts:
             told = ", ".join(f"{key} {count}" for key, count in counts.items())
             lines.append(f"{one.judge_version}: {words}: {told}")

@@ -40,6 +40,7 @@ MEANINGS = {
     "queued": "its judgment has been asked for",
     "judged": "has a judgment",
     "failed": "the judge could not judge it; `monitor dead-letters list` says why",
+    "thinned": "left out near the end of judge.budget by a known chance; what was kept stands for it",
     "expired": "waited for a judge for longer than judge.max_age_hours",
     "applied": "an end, feedback, or a turn without an answer; taken into account",
     "not_yet_judged": "a summary; kept, and its judging is still to come",

@@ -122,11 +122,15 @@ def table_of(scope: Scope, rows: Sequence[Row]) -> Table:
             _share(stats.pass_at_4),
             _share(stats.critical_rate),
             f"{stats.n}",
-            _share(stats.coverage),
+            _judged(stats),
             *([_interval(*(stats.bounds or (None, None)))] if missing else []),
             row.bars,
         )
     return table
+
+
+def _judged(stats: WindowStats) -> str:
+    return _share(stats.coverage) + (f" ({stats.thinned} thinned)" if stats.thinned else "")
 
 
 def headline_table(headline: Headline) -> Table:

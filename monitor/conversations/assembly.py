@@ -40,6 +40,7 @@ class Outcome(StrEnum):
     JUDGED = "judged"
     FAILED = "failed"
     EXPIRED = "expired"
+    THINNED = "thinned"
     APPLIED = "applied"
     NOT_YET_JUDGED = "not_yet_judged"
     OVER_LIMIT = "over_limit"

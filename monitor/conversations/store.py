@@ -49,7 +49,7 @@ class Recorded(Protocol):
 
     @property
     def outcome(self) -> str:
-        """Return what it means for its events: judged, failed or expired."""
+        """Return what it means for its events: judged, failed, expired or thinned."""
         ...
 
     @property

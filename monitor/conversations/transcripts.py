@@ -5,26 +5,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
-
 from monitor.conversations.conversation import UNKNOWN, Attributes, Conversation, EndReason, Turn
 from monitor.intake.decode import Fault, Rejected, decode
-from monitor.intake.event import Reference, TurnEvent
+from monitor.intake.event import TurnEvent
 from monitor.intake.formats.openai_chat import Shape, events_of
 from monitor.intake.redaction import REGION, mask_event
 
 _SPACING = timedelta(minutes=1)
 """Between the beginnings of two conversations of unknown time."""
-_REFERENCES: TypeAdapter[tuple[Reference, ...]] = TypeAdapter(tuple[Reference, ...])
 
 
 def read_conversations(
     lines: Iterable[str], *, start: datetime, region: str = REGION
 ) -> Iterator[tuple[int, Conversation | Rejected]]:
-    """Read JSON lines in the chat shape, masked; each with its line number.
-
-    `references` of a line, by id or with their text, are those of all its turns.
-    """
+    """Read JSON lines in the chat shape, masked; each with its line number."""
     for number, line in enumerate(lines, start=1):
         if line.strip():
             yield number, _read(line, start + number * _SPACING, region)
@@ -44,8 +38,7 @@ def conversation_of(
             return event
         if isinstance(event, TurnEvent):
             turns.append(mask_event(event, region=region))
-    found = _assembled([turn for turn in turns if isinstance(turn, TurnEvent)])
-    return _with_references(record, found) if "references" in record else found
+    return _assembled([turn for turn in turns if isinstance(turn, TurnEvent)])
 
 
 def _read(line: str, start: datetime, region: str) -> Conversation | Rejected:
@@ -56,16 +49,6 @@ def _read(line: str, start: datetime, region: str) -> Conversation | Rejected:
     if not isinstance(record, dict):
         return Rejected(fault=Fault.INVALID, reason="not an object with `id` and `messages`")
     return conversation_of(record, start=start, region=region)
-
-
-def _with_references(record: Mapping[str, Any], conversation: Conversation) -> Conversation | Rejected:
-    try:
-        references = _REFERENCES.validate_python(record["references"])
-    except ValidationError as error:
-        reason = f"references: {error.errors(include_url=False)[0]['msg']}"
-        return Rejected(fault=Fault.INVALID, reason=reason)
-    turns = tuple(turn.model_copy(update={"references": references}) for turn in conversation.turns)
-    return conversation.model_copy(update={"turns": turns})
 
 
 def _assembled(events: list[TurnEvent]) -> Conversation:

@@ -150,6 +150,8 @@ def _evaluate(
     if outcome is Outcome.FAIL and exception is not None:
         outcome = Outcome.EXCEPTED
         reason = f"{reason}; {exception.signed}"
+    if series.thinned:
+        reason = f"{reason}; {series.thinned} more units were thinned out by judge.budget"
     return Finding(
         kind=FindingKind.GATE,
         labels=labels,

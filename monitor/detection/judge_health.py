@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from monitor.detection.finding import Figure, Finding, FindingKind, Outcome, Severity
 from monitor.judging.health import HealthPolicy, JudgeHealth, complaints
 from monitor.judging.rubric import SCORE_MAX, SCORE_MIN
-from monitor.windows.bucket import CRITICAL, FAILED, OVERALL, BucketCounts
+from monitor.windows.bucket import CRITICAL, FAILED, OVERALL, THINNED, BucketCounts
 from monitor.windows.window import WindowStats
 
 CHANCE_MAX = 0.01
@@ -44,7 +44,7 @@ def failures_depend(counts: BucketCounts) -> bool:
     by_prompt: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
     by_stratum: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
     for cell, count in counts.items():
-        if cell.dimension != CRITICAL:
+        if cell.dimension != CRITICAL or cell.mark == THINNED:
             continue
         failed = cell.mark == FAILED
         if cell.segment == OVERALL:

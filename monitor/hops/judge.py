@@ -5,7 +5,7 @@ from pydantic import ValidationError
 from monitor.hops.inbound import Burial, Inbound, Now, complaint, marker
 from monitor.judging.cascade import Cascade, second_request
 from monitor.judging.executor import Executor
-from monitor.judging.judgment import JudgeFailure, JudgeRequest, Judgment, Place, Record
+from monitor.judging.judgment import FailureKind, JudgeFailure, JudgeRequest, Judgment, Place, Record
 from monitor.publishing import Outgoing, Publisher
 from monitor.topics import ARCHIVE, DEAD_LETTERS, JUDGE_REQUESTS, JUDGMENTS
 
@@ -45,7 +45,8 @@ class JudgeHop:
             record: Record = await self._executor.record_of(request, now=self._now)
         else:
             record, beside = await self._cascade.records_of(request, now=self._now)
-        if isinstance(record, JudgeFailure):
+        # What was thinned out is stood for by what was kept; judged later by hand it would count twice.
+        if isinstance(record, JudgeFailure) and record.kind is not FailureKind.THINNED:
             reason = f"{record.kind}: {record.reason}"
             await self._burial.bury("judge", message, fault=record.outcome, reason=reason)
         partition = message.position.partition

@@ -6,6 +6,7 @@ a country's numbering plan or a word next to them says so.
 
 import ipaddress
 import re
+import unicodedata
 from collections.abc import Callable, Iterator
 from enum import StrEnum
 from functools import lru_cache
@@ -75,6 +76,7 @@ _DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|(?<!\d)\d{1,2}[/.-]\d{1,2}[/.
 _BEFORE = 48
 """How many characters before a number may hold the word that says what it is."""
 _BARE = re.compile(r"\d+")
+_OTHER_DIGIT = re.compile(r"[^\D0-9]")
 
 
 class _NationalId(NamedTuple):
@@ -119,6 +121,9 @@ def find(text: str, *, region: str = "US") -> tuple[Span, ...]:
     """Return what is personal in a text, in order, without overlaps; the earlier rule wins over the later."""
     if not _MAYBE.search(text):
         return ()
+    if not text.isascii():
+        # Full-width and other digits are digits: one character each, so that places stay what they are.
+        text = _OTHER_DIGIT.sub(lambda match: str(unicodedata.decimal(match.group())), text)
     taken: list[Span] = []
     for span in _candidates(text, region):
         if all(span.end <= other.start or other.end <= span.start for other in taken):

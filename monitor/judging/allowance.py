@@ -57,39 +57,45 @@ class Allowance:
         self._calls = calls
         self._suspects = suspects
         self._fixed = importance
+        self.fill: float | None = None
+        """How full the fullest budget was at the last request; None before the first."""
 
-    async def ask(
-        self, request: JudgeRequest, judgment_id: str, *, now: datetime, audit: bool = False
-    ) -> Granted:
+    async def ask(self, request: JudgeRequest, judgment_id: str, *, now: datetime) -> Granted:
         """Reserve what a judgment may cost, or say why it is not judged."""
         tokens = reckoned_tokens(request, fixed=RULES_TOKENS + self._answer_tokens, calls=self._calls)
         money = money_of(tokens, answer_tokens=self._answer_tokens * self._calls, price=self._price)
         tenant = request.conversation.attributes.tenant
         claims = claims_of(self._budget, tenant=tenant, tokens=tokens, money=money, now=now)
         reserved = await self._purse.reserve(claims)
+        self.fill = reserved.fill
         if not reserved.granted:
-            return Granted(_refused("judge.budget is used up"))
+            return Granted(NotScored(kind=FailureKind.BUDGET, reason="judge.budget is used up"))
         if reserved.fill < self._budget.thin_from:
             return Granted(claims=claims)
-        importance = await self._importance(request, audit=audit)
+        importance = await self._importance(request)
         share = share_kept(importance, reserved.fill, thin_from=self._budget.thin_from)
         if is_kept(judgment_id, share):
             return Granted(share=share, claims=claims)
         await self._purse.settle(difference(claims, None))
-        return Granted(_refused(f"judge.budget is {reserved.fill:.0%} used; {importance} is thinned out"))
+        reason = f"judge.budget is {reserved.fill:.0%} used; {importance} is thinned out"
+        return Granted(NotScored(kind=FailureKind.THINNED, reason=reason))
 
     async def settle(self, granted: Granted, usage: Usage) -> None:
         """Put what it cost in the place of what was reserved."""
         await self._purse.settle(difference(granted.claims, usage))
 
-    async def _importance(self, request: JudgeRequest, *, audit: bool) -> Importance:
+    async def count(self, request: JudgeRequest, usage: Usage, *, now: datetime) -> None:
+        """Count what was spent without asking first: a fallback comes in the place of a judgment that was granted."""
+        tokens = usage.prompt_tokens + usage.completion_tokens
+        if tokens:
+            tenant = request.conversation.attributes.tenant
+            money = usage.cost or 0.0
+            await self._purse.settle(
+                claims_of(self._budget, tenant=tenant, tokens=tokens, money=money, now=now)
+            )
+
+    async def _importance(self, request: JudgeRequest) -> Importance:
         if self._fixed is not None:
             return self._fixed
-        if audit:
-            return Importance.AUDIT
         suspected = self._suspects is not None and await self._suspects(request)
         return importance_of(request, suspected=suspected)
-
-
-def _refused(reason: str) -> NotScored:
-    return NotScored(kind=FailureKind.BUDGET, reason=reason)

@@ -2,7 +2,8 @@
 
 Near the end of a budget sampling is thinned in a stated order: anchors and audits first, then single turns, then whole
 conversations, and checks for critical failures last. What is kept is kept with a known share, which multiplies its
-rate, so that the windows stay unbiased; what is not is a failure of the kind `budget`, and coverage shows it.
+rate, so that the windows stay unbiased; what is not is `thinned`, shown beside every figure and no fault of the
+judge. Where a budget is used up everything is refused as `budget`, which nothing stands for: coverage shows it.
 """
 
 import hashlib
@@ -12,7 +13,8 @@ from enum import StrEnum
 from typing import NamedTuple, Protocol
 
 from monitor.intake.event import Thumb
-from monitor.judging.judgment import JudgeRequest, Usage
+from monitor.judging.cascade import AUDIT_RULE
+from monitor.judging.judgment import JudgeRequest, Place, Usage
 from monitor.judging.policy import BudgetSection, Price
 from monitor.judging.rubric import TargetKind
 
@@ -85,7 +87,13 @@ def is_kept(judgment_id: str, share: float) -> bool:
 
 
 def importance_of(request: JudgeRequest, *, suspected: bool) -> Importance:
-    """Tell how important a judgment is; suspected: the rules have found a critical failure."""
+    """Tell how important a judgment is; suspected: the rules have found a critical failure.
+
+    An audit is a second look at what chance chose: the first stage has judged it, so nothing can be missed by it.
+    """
+    phase = request.phase
+    if phase is not None and phase.place is Place.SECOND and phase.rule == AUDIT_RULE:
+        return Importance.AUDIT
     turns = (request.turn,) if request.turn else request.conversation.turns
     complained = any(turn.signals.thumb is Thumb.DOWN or turn.signals.escalated for turn in turns)
     if suspected or complained:

@@ -114,7 +114,12 @@ class Cascade:
         rules = await self._by_rules(request, now)
         record = await self._first.record_of(request, now=now)
         beside = () if rules is None else (rules,)
-        if not isinstance(record, Judgment) or request.target.kind not in self._policy.targets:
+        if (
+            not isinstance(record, Judgment)
+            # What a fallback says is no first stage's word: a pair with it would compare two other judges.
+            or record.instead_of is not None
+            or request.target.kind not in self._policy.targets
+        ):
             return record.model_copy(update={"phase": Phase(place=Place.FIRST)}), beside
         told = rules if isinstance(rules, Judgment) else None
         return record.model_copy(update={"phase": plan(record, told, self._policy)}), beside

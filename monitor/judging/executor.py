@@ -21,6 +21,8 @@ from monitor.judging.own_traffic import is_own
 PASSING = frozenset({FailureKind.UNAVAILABLE, FailureKind.TIMEOUT, FailureKind.RATE_LIMITED})
 """What an endpoint cures by coming back; while its gate holds calls back, a judgment waits instead of failing."""
 
+_OUTCOMES = {FailureKind.EXPIRED: "expired", FailureKind.THINNED: "thinned"}
+
 
 class Answers(Protocol):
     """Judgments by id, kept so that a redelivered request is not paid again."""
@@ -81,6 +83,12 @@ class Executor:
         self._fallback = fallback
         self._fallback_on = frozenset(fallback_on)
 
+    @property
+    def budget_left(self) -> float | None:
+        """Return the share that is left of the fullest budget; None where nothing is limited, or nothing known."""
+        fill = None if self._allowance is None else self._allowance.fill
+        return None if fill is None else max(0.0, 1 - fill)
+
     async def record_of(
         self, request: JudgeRequest, *, now: Callable[[], datetime]
     ) -> Judgment | JudgeFailure:
@@ -99,8 +107,11 @@ class Executor:
         record = self._record(request, self._judge.identity, reply, granted, judged_at=now())
         if isinstance(record, JudgeFailure) and self._fallback and record.kind in self._fallback_on:
             instead = await self._once(self._fallback, request)
+            if self._allowance is not None:
+                await self._allowance.count(request, instead.usage, now=now())
             if isinstance(instead, Scored):
-                other = self._record(request, self._fallback.identity, instead, Granted(), judged_at=now())
+                # It stands for what was thinned out as the first judge's judgment would have.
+                other = self._record(request, self._fallback.identity, instead, granted, judged_at=now())
                 record = type(other).model_validate(dict(other) | {"instead_of": record.kind})
         if isinstance(record, Judgment):
             await self._answers.put(record)
@@ -181,7 +192,7 @@ class Executor:
                 judge = identity.model_copy(update={"model_answered": reply.model_answered})
                 return Judgment(judge=judge, scores=reply.scores, **shared)
             case NotScored():
-                outcome = "expired" if reply.kind is FailureKind.EXPIRED else "failed"
+                outcome = _OUTCOMES.get(reply.kind, "failed")
                 return JudgeFailure(
                     judge=identity, outcome=outcome, kind=reply.kind, reason=reply.reason, **shared
                 )

@@ -19,6 +19,8 @@ MICRO = 1_000_000
 UNREADABLE = (FailureKind.UNREADABLE, FailureKind.TRUNCATED)
 HELD_BACK = (FailureKind.REFUSED, FailureKind.CONTENT_FILTER)
 """What a model will not judge is evidence about the answers, and goes to people."""
+UNPAID = (FailureKind.THINNED, FailureKind.BUDGET)
+"""Nobody was asked, so it says nothing about the judge."""
 _Share = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -55,8 +57,11 @@ class JudgeHealth(Value):
     stage: str
     model: str
     total: int
+    """Records of requests that the judge was asked."""
     failed: dict[str, int]
     """By kind."""
+    unpaid: dict[str, int] = Field(default_factory=dict)
+    """What its budget left out, by kind: thinned (the rest stands for it) or budget (used up)."""
     held_back: dict[str, int]
     """Refusals and filtered replies by prompt hash of the assistant."""
     abstained: dict[str, Share]
@@ -107,7 +112,9 @@ def hour_of(moment: datetime) -> datetime:
 
 
 def counted(record: Record) -> dict[str, int]:
-    """Return what one record adds to the counters."""
+    """Return what one record adds to the counters; of what was not paid for only that it was not."""
+    if isinstance(record, JudgeFailure) and record.kind in UNPAID:
+        return {f"unpaid:{record.kind}": 1}
     usage = record.usage
     found = {
         "total": 1,
@@ -145,6 +152,7 @@ def health_of(name: str, counters: Mapping[str, int]) -> JudgeHealth:
         model=model,
         total=total,
         failed=_named(counters, "failed:"),
+        unpaid=_named(counters, "unpaid:"),
         held_back=_named(counters, "held_back:"),
         abstained=seen,
         disagreed={

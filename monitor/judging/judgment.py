@@ -190,6 +190,9 @@ class FailureKind(StrEnum):
     OWN_TRAFFIC = "own_traffic"
     """The monitor's own calls came back to it as traffic; judging them would never end."""
     BUDGET = "budget"
+    """The budget is used up: nobody was asked, and nothing else stands for it."""
+    THINNED = "thinned"
+    """Left out near the end of a budget by a known chance; what was kept stands for it."""
     BUG = "bug"
 
 
@@ -232,7 +235,7 @@ class Judgment(_Record):
 class JudgeFailure(_Record):
     """No judgment, with why. Never a score, never zero, never good news."""
 
-    outcome: Literal["failed", "expired"] = "failed"
+    outcome: Literal["failed", "expired", "thinned"] = "failed"
     kind: FailureKind
     reason: str
 

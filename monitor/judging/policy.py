@@ -1,9 +1,9 @@
 """The judge section of monitor.yaml: which judge speaks, what its endpoint is able to, and its limits."""
 
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from monitor.judging.anchors import AnchorPolicy
 from monitor.judging.cascade import CascadePolicy
@@ -98,6 +98,18 @@ class FallbackSection(_Section):
         FailureKind.EXPIRED,
     )
 
+    @model_validator(mode="after")
+    def _judges_what_may_be_judged(self) -> Self:
+        if FailureKind.OWN_TRAFFIC in self.on:
+            raise ValueError("on: own_traffic is never judged, by nobody; take it out")
+        if FailureKind.THINNED in self.on:
+            raise ValueError("on: what is thinned out is stood for by what was kept; take it out")
+        if FailureKind.BUDGET in self.on and self.backend == "llm":
+            raise ValueError(
+                "on: a model would go on spending when the budget is used up; say backend: rules"
+            )
+        return self
+
 
 class ShadowSection(_Section):
     """A judge on trial: what differs from the live one, null for nothing; and its own cohort and budget."""
@@ -147,6 +159,13 @@ class JudgePolicy(_Section):
     health: HealthPolicy = HealthPolicy()
     anchors: AnchorPolicy = AnchorPolicy()
     shadow: ShadowSection | None = None
+
+    @property
+    def models_asked(self) -> tuple[str, ...]:
+        """Return the models that may be asked: the judge, the second of a cascade, the fallback."""
+        second = self.cascade.model
+        instead = self.fallback.model if self.fallback is not None else None
+        return (self.model or "", *(model for model in (second, instead) if model is not None))
 
     @property
     def price(self) -> Price | None:

@@ -1,6 +1,7 @@
 """A model's words in, scores out, or why they are none: the whole reply is read strictly, and nothing is guessed."""
 
 import json
+import re
 from typing import Any
 
 from monitor.judging.judge import JudgeReply, NotScored, Scored
@@ -38,6 +39,8 @@ KINDS = (
 )
 """Kinds of failure that a judge may name, the same words as the rules use: alerts group by them."""
 _SOURCES = ("answer", "user", "reference", "tool")
+_NO_WORD = re.compile(r"\\+[nrt]|[\W_]+")
+"""What differs between a text and its copy in other JSON, in a code block or on an indented line."""
 
 
 class _UnreadableError(ValueError):
@@ -68,7 +71,7 @@ def _dimension_schema(dimension: Dimension) -> dict[str, Any]:
         "type": "object",
         "properties": {
             "reason": {"type": "string"},
-            "quotes": {"type": "array", "items": quote},
+            "quotes": {"type": "array", "items": quote, "maxItems": QUOTES_MAX},
             "kind": {"type": ["string", "null"], "enum": [*KINDS, None]},
             "score": level,
             "critical": {"type": "boolean"},
@@ -79,9 +82,13 @@ def _dimension_schema(dimension: Dimension) -> dict[str, Any]:
 
 
 def read_reply(text: str, dimensions: tuple[Dimension, ...], *, sources: dict[str, str]) -> JudgeReply:
-    """Read a whole reply; `sources` are the texts in which a quotation must stand to count as verbatim."""
+    """Read a whole reply; `sources` are the texts in which a quotation must stand to count as verbatim.
+
+    A reply that as a whole stands in one of them is a copy of what was judged, and no judgment.
+    """
     try:
         scores = _scores(_parsed(text), dimensions, sources)
+        _check_own(text, dimensions, sources)
     except _UnreadableError as error:
         return NotScored(kind=FailureKind.UNREADABLE, reason=str(error))
     return Scored(scores=scores)
@@ -117,8 +124,20 @@ def _scores(
     if missing := sorted(asked - set(parsed)):
         raise _UnreadableError(f"no answer for {', '.join(missing)}")
     if unasked := sorted(set(parsed) - asked):
-        raise _UnreadableError(f"answers what was not asked: {', '.join(name[:40] for name in unasked[:3])}")
+        # Not by name: the reason is told to the model again, outside of all boundaries.
+        raise _UnreadableError(f"answers {len(unasked)} key(s) that were not asked for")
     return tuple(_score(dimension, parsed[dimension.name], sources) for dimension in dimensions)
+
+
+def _check_own(text: str, dimensions: tuple[Dimension, ...], sources: dict[str, str]) -> None:
+    for source in sources.values():
+        # The names first: hardly any text holds them all, and looking for them costs next to nothing.
+        if all(dimension.name in source for dimension in dimensions) and _bare(text) in _bare(source):
+            raise _UnreadableError("the reply stands word for word in what was to be judged")
+
+
+def _bare(text: str) -> str:
+    return _NO_WORD.sub("", text)
 
 
 def _score(dimension: Dimension, given: Any, sources: dict[str, str]) -> DimensionScore:

@@ -1,16 +1,19 @@
 """Probabilities of a judge and people's yes or no in, the threshold out, with its agreement on cases it never saw."""
 
 import hashlib
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 from monitor.intake.event import Value
 from monitor.judging.calibration import Share
+from monitor.judging.judgment import Judgment, Record
+from monitor.judging.probability import LEVELS
+from monitor.judging.rubric import PASS_MIN
 from monitor.review.agreement import wilson
+from monitor.review.calibrate import Labels
 
-HELD_OUT = 0.5
-"""Share of the cases that the threshold is tried on and not fitted to."""
 CASES_MIN = 10
 """Cases of either answer in either half below which no threshold is fitted."""
 
@@ -28,6 +31,8 @@ class Threshold(Value):
 
     value: float | None
     reason: str
+    needed: int | None = None
+    """Labelled cases at which it could be told, where there were too few; None where nobody knows."""
     fitted: int = 0
     fitted_balanced: float | None = None
     held_out: Share = Share()
@@ -40,26 +45,62 @@ class Threshold(Value):
     """Chance that a yes of people has a higher probability than a no; held-out cases."""
 
 
+def fit_thresholds(labelled: Sequence[Labels], records: Mapping[str, Record]) -> dict[str, Threshold]:
+    """Fit a threshold for each labelled dimension to who passes it by people's word; raters who split count nowhere."""
+    names = sorted({name for one in labelled for scores in one.labels.values() for name in scores})
+    return {name: fit_threshold(probabilities(name, labelled, records)) for name in names}
+
+
+def probabilities(
+    name: str, labelled: Sequence[Labels], records: Mapping[str, Record]
+) -> tuple[Probability, ...]:
+    """Return how sure the judge was of a pass, beside what most raters said of it."""
+    found = []
+    for one in labelled:
+        record = records.get(one.case)
+        score = next((s for s in record.scores if s.dimension == name), None) if _judged(record) else None
+        said = [level >= PASS_MIN for given in one.labels.values() if (level := given.get(name)) is not None]
+        if score is not None and score.probabilities and said and sum(said) * 2 != len(said):
+            sure = score.probabilities[LEVELS.index(PASS_MIN)]
+            found.append(Probability(one.case, sure, yes=sum(said) * 2 > len(said)))
+    return tuple(found)
+
+
 def fit_threshold(cases: Sequence[Probability], *, salt: str = "threshold") -> Threshold:
-    """Fit on one half of the cases, by hash of their ids, and report on the other."""
-    fit = [case for case in cases if _place(case.case, salt) >= HELD_OUT]
-    held = [case for case in cases if _place(case.case, salt) < HELD_OUT]
-    fewest = min(sum(c.yes is said for c in half) for half in (fit, held) for said in (True, False))
+    """Fit on one half of the cases of each answer, drawn by a hash of their ids, and report on the other."""
+    fit, held = _halves(cases, salt)
+    fewest = min(sum(case.yes is said for case in held) for said in (True, False))
     if fewest < CASES_MIN:
-        return Threshold(value=None, reason=f"{fewest} cases of one answer in one half; it needs {CASES_MIN}")
+        return _too_few(cases, fewest)
     value, reached = max(
         ((cut, _balanced(fit, cut)) for cut in _cuts(fit)), key=lambda one: (one[1], -abs(one[0] - 0.5))
     )
+    held_balanced = _balanced(held, value)
+    coin = held_balanced <= 0.5  # noqa: PLR2004 - both answers counted alike, a coin has a half
     return Threshold(
-        value=value,
-        reason=f"fitted to {len(fit)} cases, tried on {len(held)} others",
+        value=None if coin else value,
+        reason="no better than a coin on cases it was not fitted to"
+        if coin
+        else f"fitted to {len(fit)} cases, tried on {len(held)} others",
         fitted=len(fit),
         fitted_balanced=reached,
         held_out=_agreeing(held, value),
-        held_out_balanced=_balanced(held, value),
+        held_out_balanced=held_balanced,
         held_out_at_half=_agreeing(held, 0.5),
         auc=area_under_curve(held),
     )
+
+
+def _too_few(cases: Sequence[Probability], fewest: int) -> Threshold:
+    rarer = min(sum(case.yes is said for case in cases) for said in (True, False))
+    needed = math.ceil(2 * CASES_MIN * len(cases) / rarer) if rarer else None
+    told = (
+        f"about {needed} labelled cases"
+        if needed
+        else f"{2 * CASES_MIN} cases that pass and as many that fail"
+    )
+    left = f"{fewest} cases of one answer are left to try it on, and {CASES_MIN} are asked for"
+    return Threshold(value=None, reason=f"too few ({told} needed): {left}", needed=needed)
 
 
 def area_under_curve(cases: Sequence[Probability]) -> float | None:
@@ -69,6 +110,10 @@ def area_under_curve(cases: Sequence[Probability]) -> float | None:
     if not yes or not no:
         return None
     return sum((one > other) + 0.5 * (one == other) for one in yes for other in no) / (len(yes) * len(no))
+
+
+def _judged(record: Record | None) -> TypeGuard[Judgment]:
+    return isinstance(record, Judgment)
 
 
 def _cuts(cases: Sequence[Probability]) -> list[float]:
@@ -88,6 +133,14 @@ def _agreeing(cases: Sequence[Probability], cut: float) -> Share:
     return Share(value=hits, low=low, high=high, n=len(cases))
 
 
-def _place(case: str, salt: str) -> float:
-    digest = hashlib.blake2b(f"{salt}\x1f{case}".encode(), digest_size=8).digest()
-    return int.from_bytes(digest) / 2**64
+def _halves(cases: Sequence[Probability], salt: str) -> tuple[list[Probability], list[Probability]]:
+    fit, held = list[Probability](), list[Probability]()
+    for said in (True, False):
+        group = sorted((case for case in cases if case.yes is said), key=lambda one: _place(one.case, salt))
+        fit += group[::2]
+        held += group[1::2]
+    return fit, held
+
+
+def _place(case: str, salt: str) -> bytes:
+    return hashlib.blake2b(f"{salt}\x1f{case}".encode(), digest_size=8).digest()

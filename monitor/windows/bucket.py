@@ -12,7 +12,7 @@ import xxhash
 
 from monitor.conversations.conversation import UNKNOWN, Attributes
 from monitor.intake.event import Environment, Value
-from monitor.judging.judgment import JudgeFailure, Judgment, Place, Target
+from monitor.judging.judgment import FailureKind, JudgeFailure, Judgment, Place, Target
 from monitor.judging.rubric import CRITICAL_MAX, SCORE_MAX, SCORE_MIN, TargetKind
 from monitor.windows.policy import SegmentKey, WindowPolicy
 
@@ -26,6 +26,8 @@ PAIR = "pair+"
 """Begins the pseudo-dimension of units that two stages of a cascade judged: `4>2@0.05`, cheap, expensive, chance."""
 ABSTAINED = "a"
 FAILED = "f"
+THINNED = "t"
+"""A unit that a budget left out by a known chance: those that were kept weigh as much more."""
 CRITICAL_YES, CRITICAL_NO = "1", "0"
 
 NAME_MAX = 64
@@ -205,7 +207,7 @@ def _stratum(values: tuple[str | None, ...]) -> str:
 def _marks(record: Judgment | JudgeFailure) -> tuple[tuple[str, str], ...]:
     if isinstance(record, JudgeFailure):
         # A failure knows no dimensions; it is missing from the whole unit.
-        return ((CRITICAL, FAILED),)
+        return ((CRITICAL, THINNED if record.kind is FailureKind.THINNED else FAILED),)
     marks: dict[str, str] = {}
     worst = SCORE_MAX
     for score in record.scores:

@@ -17,6 +17,7 @@ from monitor.windows.bucket import (
     FAILED,
     OVERALL,
     PAIR,
+    THINNED,
     BucketCounts,
     Cell,
 )
@@ -49,6 +50,8 @@ class WindowStats:
     """The conversations that the scored units stand for."""
     bounds: tuple[float, float] | None = None
     """Between which the weighted mean lies whatever the missing ones (failed, expired, abstained) would score."""
+    thinned: int = 0
+    """Units that a budget left out; the judged ones stand for them, so they are missing nowhere."""
 
     @property
     def coverage(self) -> float | None:
@@ -71,7 +74,9 @@ class Window:
         return sum(
             count
             for cell, count in self.counts.items()
-            if cell.dimension == CRITICAL and cell.segment == OVERALL and cell.mark != FAILED
+            if cell.dimension == CRITICAL
+            and cell.segment == OVERALL
+            and cell.mark in {CRITICAL_NO, CRITICAL_YES}
         )
 
 
@@ -100,6 +105,7 @@ class _Units(NamedTuple):
     judged: int = 0
     failed: int = 0
     weight_failed: float = 0.0
+    thinned: int = 0
 
 
 Scored = Sequence[tuple[float, float, int]]
@@ -128,7 +134,9 @@ def no_stats(dimension: str, segment: str) -> WindowStats:
 
 def _units(classes: Classes) -> _Units:
     failed = sum(count for (mark, _), count in classes.items() if mark == FAILED)
-    return _Units(sum(classes.values()) - failed, failed, _weight_of(classes, FAILED))
+    thinned = sum(count for (mark, _), count in classes.items() if mark == THINNED)
+    judged = sum(classes.values()) - failed - thinned
+    return _Units(judged, failed, _weight_of(classes, FAILED), thinned)
 
 
 def _weight_of(classes: Classes, wanted: str) -> float:
@@ -164,6 +172,7 @@ def _stats(dimension: str, segment: str, classes: Classes, units: _Units) -> Win
         critical_rate_unweighted=_share(plain, *bad),
         weight=math.fsum(weight * count for _, weight, count in scored),
         bounds=None if whole_units else _bounds(scored, _weight_of(classes, ABSTAINED) + units.weight_failed),
+        thinned=units.thinned,
     )
 
 

@@ -194,13 +194,16 @@ class TestConversationStore:
         await store.queued([("c1", ["c1-turn-0"])])
         assert (await store.explain("c1")).outcomes["c1-turn-0"][1] is Outcome.JUDGED
 
-    async def test_a_failure_may_become_judged_and_never_the_reverse(self, store: ConversationStore) -> None:
+    @pytest.mark.parametrize("first", ["failed", "expired", "thinned"])
+    async def test_a_failure_may_become_judged_and_never_the_reverse(
+        self, store: ConversationStore, first: str
+    ) -> None:
         """A judge that recovered has the last word; one that fails later takes nothing away."""
         await store.take([taking()])
         target = ("c1", "c1-turn-0")
-        await store.settle([a_record(*target, turn="c1-turn-0", fails=True)])
-        await store.settle([a_record(*target, turn="c1-turn-0", fails=True)])
-        assert await store.funnel() == {"turn|failed": 1, "judgment:turn|failed": 1}
+        await store.settle([a_record(*target, turn="c1-turn-0", fails=first)])
+        await store.settle([a_record(*target, turn="c1-turn-0", fails=first)])
+        assert await store.funnel() == {f"turn|{first}": 1, f"judgment:turn|{first}": 1}
 
         await store.settle([a_record(*target, turn="c1-turn-0")])
         await store.settle([a_record(*target, turn="c1-turn-0", fails="expired")])

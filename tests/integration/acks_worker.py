@@ -2,8 +2,8 @@
 
 Run as `python -m tests.integration.acks_worker`; the settings come as one JSON object on the command line.
 A line is the machine's monotonic time, the worker's name, and one of: `assigned <partitions>`, `handled <id>`,
-`held <id>`, `batch <size>`, `leader -`, `rebalancing -`. An event is a JSON object: `id`,
-and what a worker of a given name does with it, `slow_in: {name: seconds}`, `held_in: {name: until this file is there}` or `raise_in: [name]`.
+`held <id>`, `batch <size>`, `leader -`, `rebalancing -`. An event is a JSON object: `id`, and what a worker of a given
+name does with it, `slow_in: {name: seconds}`, `held_in: {name: until this file is there}` or `raise_in: [name]`.
 """
 
 import asyncio

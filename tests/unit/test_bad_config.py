@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from monitor.judging.judgment import FailureKind
 from monitor.policy import ConfigError, default_config, load_policy
 
 CASES = sorted((Path(__file__).parent.parent / "bad_config").glob("*.yaml"))
@@ -91,3 +92,17 @@ def test_a_folder_without_any_configuration_file_is_no_configuration(tmp_path: P
     """A mistyped path must not start a monitor on its defaults."""
     with pytest.raises(ConfigError, match=r"holds none of monitor\.yaml"):
         load_policy(tmp_path)
+
+
+def test_words_that_only_yaml_1_1_takes_for_booleans_are_words(folder: Path) -> None:
+    """Norway is a country, and `on` is a key of the fallback."""
+    (folder / "monitor.yaml").write_text(
+        "intake: {phone_region: NO}\njudge:\n  probe: false\n  fallback: {backend: rules, on: [refused]}\n"
+    )
+
+    monitor = load_policy(folder).monitor
+
+    assert monitor.intake.phone_region == "NO"
+    assert monitor.judge.probe is False
+    assert monitor.judge.fallback is not None
+    assert monitor.judge.fallback.on == (FailureKind.REFUSED,)

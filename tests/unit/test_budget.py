@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from monitor.adapters.memory_budget import MemoryPurse
 from monitor.judging.allowance import Allowance
 from monitor.judging.budget import Importance, claims_of, importance_of, is_kept, share_kept
-from monitor.judging.judgment import FailureKind, JudgeRequest, Usage
+from monitor.judging.cascade import AUDIT_RULE, BORDERLINE_RULE, CRITICAL_RULE
+from monitor.judging.judgment import FailureKind, JudgeRequest, Phase, Place, Usage
 from monitor.judging.policy import BudgetSection, Price
 from tests.conversations import NOON, a_conversation, a_request, assistant, user
 
@@ -125,6 +126,34 @@ async def test_the_rules_are_only_asked_when_the_budget_nears_its_end() -> None:
     granted = await allowance.ask(REQUEST, "id", now=NOON)
     assert asked == [REQUEST]
     assert (granted.refused, granted.share) == (None, 1.0)
+
+
+def of_the_second_stage(rule: str, request: JudgeRequest = REQUEST) -> JudgeRequest:
+    phase = Phase(place=Place.SECOND, probability=0.05, asked=True, rule=rule)
+    return request.model_copy(update={"phase": phase})
+
+
+def test_an_audit_is_thinned_before_everything_else() -> None:
+    """The first stage has judged it: what an audit would show is how the stages differ, and never a missed failure."""
+    assert importance_of(of_the_second_stage(AUDIT_RULE), suspected=False) is Importance.AUDIT
+    assert importance_of(of_the_second_stage(AUDIT_RULE, complaint()), suspected=True) is Importance.AUDIT
+    assert importance_of(of_the_second_stage(CRITICAL_RULE), suspected=True) is Importance.CRITICAL
+    assert importance_of(of_the_second_stage(BORDERLINE_RULE), suspected=False) is Importance.TURN
+
+
+async def test_the_audit_share_of_a_cascade_gives_way_to_first_judgments() -> None:
+    """At a fill that leaves single turns alone the audits are gone."""
+    purse = MemoryPurse()
+    allowance = Allowance(purse, BudgetSection(tokens_per_hour=100_000), answer_tokens=100)
+    await allowance.ask(REQUEST, "before", now=NOON)
+    purse.used.update(dict.fromkeys(purse.used, 84_300))
+
+    audit = await allowance.ask(of_the_second_stage(AUDIT_RULE), "id", now=NOON)
+    turn = await allowance.ask(REQUEST, "id", now=NOON)
+
+    assert audit.refused is not None
+    assert "audit is thinned out" in audit.refused.reason
+    assert turn.refused is None
 
 
 async def test_anchors_are_thinned_like_audits_and_before_all_traffic() -> None:

@@ -11,13 +11,22 @@ import pytest
 from monitor.adapters.memory import MemoryAnswers
 from monitor.judging.cascade import Cascade, CascadePolicy, plan, speaks
 from monitor.judging.executor import Executor, ExecutorPolicy
-from monitor.judging.judge import JudgeReply, Scored
-from monitor.judging.judgment import DimensionScore, JudgeIdentity, JudgeRequest, Judgment, Phase, Place
+from monitor.judging.judge import JudgeReply, NotScored, Scored
+from monitor.judging.judgment import (
+    DimensionScore,
+    FailureKind,
+    JudgeIdentity,
+    JudgeRequest,
+    Judgment,
+    Phase,
+    Place,
+)
 from monitor.judging.rubric import TargetKind
 from monitor.pipeline import Pipeline
 from monitor.windows.bucket import OVERALL, PAIR, Scope, is_unit
 from monitor.windows.two_phase import Both, Cheap, two_phase, two_phase_of
 from monitor.windows.window import all_stats, merged
+from tests.conversations import a_conversation, a_request, assistant, user
 from tests.events import NOON, raw
 from tests.judgments import a_judgment
 from tests.world import World, kept, mark
@@ -240,3 +249,34 @@ def test_stages_are_scopes_of_their_own() -> None:
     one, other = a_judgment(judge_version="v1"), a_judgment(judge_version="v2")
     assert isinstance(one, Judgment)
     assert Scope.of(one) != Scope.of(other)
+
+
+async def test_a_fallbacks_judgment_asks_for_no_second_stage() -> None:
+    """A pair of it and the second stage would correct the first judge's mean by what another one said."""
+    judges = {name: Said(name, 1) for name in ("first", "second", "fallback")}
+    limits = ExecutorPolicy(deadline_seconds=5, max_age=timedelta(hours=24))
+
+    class Refusing(Said):
+        async def judge(self, request: JudgeRequest) -> JudgeReply:
+            self.asked.append(request)
+            return NotScored(kind=FailureKind.REFUSED, reason="no")
+
+    first = Executor(
+        Refusing("first", 1),
+        MemoryAnswers(),
+        "r1",
+        limits,
+        fallback=judges["fallback"],
+        fallback_on=[FailureKind.REFUSED],
+    )
+    second = Executor(judges["second"], MemoryAnswers(), "r1", limits)
+    request = a_request(a_conversation([user("Hello?"), assistant("Hello.")]))
+
+    record = await Cascade(rules=None, first=first, second=second, policy=POLICY).record_of(
+        request, now=lambda: request.requested_at
+    )
+
+    assert isinstance(record, Judgment)
+    assert record.critical_scores
+    assert record.phase == Phase(place=Place.FIRST)
+    assert speaks(record)

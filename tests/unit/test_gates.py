@@ -33,12 +33,14 @@ def stats(
     critical: float | None = 0.0,
     n: int = 1000,
     failed: int = 0,
+    thinned: int = 0,
 ) -> dict[tuple[str, str], WindowStats]:
     return {
         (dimension, segment): WindowStats(
             dimension=dimension, segment=segment, n=n, abstained=0, judged=n, failed=failed,
             mean=mean, mean_low=mean, mean_high=mean, pass_at_4=passing, critical_rate=critical,
             mean_unweighted=mean, pass_at_4_unweighted=passing, critical_rate_unweighted=critical, weight=n,
+            thinned=thinned,
         )
     }  # fmt: skip
 
@@ -123,6 +125,14 @@ def test_a_judge_that_misses_much_is_no_data() -> None:
     assert found.outcome is Outcome.NO_DATA
     assert "100 of 126" in found.reason
     assert one(stats(mean=1.0, n=100, failed=25)).outcome is Outcome.FAIL
+
+
+def test_what_a_budget_thinned_out_holds_no_gate_and_is_told_with_its_figure() -> None:
+    """Whoever reads the figure should know that fewer stand for more."""
+    found = one(stats(mean=1.0, n=100, thinned=300))
+
+    assert found.outcome is Outcome.FAIL
+    assert found.reason.endswith("; 300 more units were thinned out by judge.budget")
 
 
 def test_a_pass_by_less_than_the_margin_is_not_clear() -> None:

@@ -6,7 +6,7 @@ from monitor.adapters.memory_alerts import MemoryAlertStore
 from monitor.alerting.alert import Transition
 from monitor.hops.inbound import Inbound
 from monitor.intake.dead_letter import DeadLetter, Position
-from monitor.judging.judgment import JudgeFailure, Judgment
+from monitor.judging.judgment import FailureKind, JudgeFailure, Judgment
 from monitor.judging.rubric import TargetKind
 from monitor.publishing import PublishError
 from tests.alerts import a_finding, step
@@ -38,6 +38,16 @@ class TestJudge:
         assert (letter.stage, letter.fault) == ("judge", "failed")
         assert letter.value == world.on("judge-requests")[0].value
         assert await world.conversations.funnel() == {"judgment:turn|failed": 1, "turn|failed": 1}
+
+    async def test_what_a_budget_thinned_out_is_no_dead_letter(self) -> None:
+        """Judged later by hand it would count beside those that were kept to stand for it."""
+        world = World(judge=FakeJudge(fails=lambda _: True, why=FailureKind.THINNED))
+        await world.run([kept(raw("c1", 0))])
+
+        [record] = world.records()
+        assert record.outcome == "thinned"
+        assert world.on("dead-letters") == []
+        assert await world.conversations.funnel() == {"judgment:turn|thinned": 1, "turn|thinned": 1}
 
     async def test_a_request_twice_is_paid_once_and_says_the_same(self) -> None:
         """Redelivery is the rule, and judges cost money."""

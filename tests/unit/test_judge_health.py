@@ -5,12 +5,13 @@ from dataclasses import replace
 from monitor.adapters.memory_health import MemoryHealth
 from monitor.alerting.alert import AlertState
 from monitor.alerting.render import as_text
+from monitor.cli.judge_health import details_of
 from monitor.clock import ClockKind
 from monitor.detection.finding import FindingKind, Outcome
 from monitor.detection.gates import evaluate_gates
 from monitor.detection.judge_health import failures_depend, health_finding, worst_case
-from monitor.judging.health import HealthPolicy, Share, complaints, health_of
-from monitor.judging.judgment import Judgment, Phase, Place, Record
+from monitor.judging.health import HealthPolicy, JudgeHealth, Share, complaints, health_of
+from monitor.judging.judgment import FailureKind, Judgment, Phase, Place, Record
 from monitor.judging.rubric import TargetKind
 from monitor.pipeline import Pipeline
 from monitor.windows.bucket import OVERALL, Scope, contribution
@@ -23,7 +24,7 @@ POLICY = HealthPolicy()
 DIMENSION = "actionability"
 
 
-async def health_after(*records: Record) -> object:
+async def health_after(*records: Record) -> JudgeHealth:
     store = MemoryHealth()
     for record in records:
         await store.add([(NOON, record)])
@@ -46,6 +47,19 @@ async def test_too_many_failures_are_a_finding_and_too_few_records_none() -> Non
     assert "20 of 100 (20%)" in health_finding(sick, POLICY, now=NOON).reason
     assert health_finding(well, POLICY, now=NOON).outcome is Outcome.PASS
     assert health_finding(few, POLICY, now=NOON).outcome is Outcome.NO_DATA
+
+
+async def test_what_was_not_paid_for_says_nothing_about_the_judge() -> None:
+    """A budget that ends every hour at a quarter to must not look like a judge that ails every hour."""
+    told = await health_after(
+        *(a_judgment(f"c-{n}") for n in range(60)),
+        *(a_failure(f"t-{n}", why=FailureKind.THINNED) for n in range(30)),
+        *(a_failure(f"b-{n}", why=FailureKind.BUDGET) for n in range(10)),
+    )
+
+    assert (told.total, told.failed, told.unpaid) == (60, {}, {"budget": 10, "thinned": 30})
+    assert complaints(told, POLICY) == ()
+    assert any("left out by the budget: budget 10, thinned 30" in line for line in details_of(told, POLICY))
 
 
 async def test_stages_that_disagree_are_a_finding() -> None:
@@ -83,6 +97,10 @@ def test_failures_that_come_with_a_prompt_hide_something_and_even_ones_do_not() 
         counts_of(*units("a", judged=70, failed=30), *units("b", judged=68, failed=32))
     )
     assert not failures_depend(counts_of(*units("a", judged=100, failed=0)))
+    left_out = [a_failure(f"t{n}", prompt_hash="b", why=FailureKind.THINNED) for n in range(60)]
+    assert not failures_depend(
+        counts_of(*units("a", judged=70, failed=30), *units("b", judged=70, failed=30), *left_out)
+    )
 
 
 def test_a_gate_is_held_back_only_where_failures_have_nothing_to_do_with_what_is_judged() -> None:

@@ -8,6 +8,7 @@ import pytest
 from monitor.adapters.memory import MemoryAnswers
 from monitor.adapters.memory_budget import MemoryPurse
 from monitor.judging.allowance import Allowance
+from monitor.judging.budget import claims_of
 from monitor.judging.executor import Executor, ExecutorPolicy
 from monitor.judging.judge import JudgeReply, NotScored, Scored
 from monitor.judging.judgment import (
@@ -17,6 +18,7 @@ from monitor.judging.judgment import (
     JudgeIdentity,
     JudgeRequest,
     Judgment,
+    Usage,
 )
 from monitor.judging.policy import BudgetSection
 from monitor.judging.prompt import SIGNATURE
@@ -179,3 +181,33 @@ async def test_without_budget_nobody_is_asked_and_the_record_says_so() -> None:
 
     assert isinstance(record, JudgeFailure)
     assert (record.kind, judge.asked) == (FailureKind.BUDGET, 0)
+
+
+async def test_a_fallback_counts_in_the_budget_and_stands_for_what_was_thinned_out() -> None:
+    """A second model's money is money, and a judgment kept by chance weighs more whoever gives it."""
+    purse, budget = MemoryPurse(), BudgetSection(tokens_per_hour=100_000)
+    paid = Usage(prompt_tokens=900, completion_tokens=100)
+    first = Judge(NotScored(kind=FailureKind.REFUSED, reason="no", usage=paid))
+    other = Judge(GOOD.model_copy(update={"usage": paid}), version="other")
+    await purse.settle(claims_of(budget, tenant="unknown", tokens=94_000, money=0, now=NOON))
+    executor = Executor(
+        first,
+        MemoryAnswers(),
+        "r1",
+        POLICY,
+        allowance=Allowance(purse, budget, answer_tokens=100),
+        fallback=other,
+        fallback_on=[FailureKind.REFUSED],
+    )
+
+    records = [
+        await executor.record_of(
+            a_request(a_conversation([user("Hello?"), assistant("Hello.")], id=f"c{number}")), now=noon
+        )
+        for number in range(3)
+    ]
+
+    judged = [record for record in records if isinstance(record, Judgment)]
+    assert judged
+    assert all(record.judge.version == "other" and (record.rate or 1) < 1 for record in judged)
+    assert sum(purse.used.values()) == 94_000 + len(judged) * 2000

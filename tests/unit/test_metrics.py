@@ -42,13 +42,13 @@ def test_every_name_has_its_labels() -> None:
 def test_what_is_counted_stands_on_the_page(kept: PrometheusMetrics, page: Exporter) -> None:
     """The page is all that Prometheus sees."""
     kept.count("monitor_sampled_events_total", 3, outcome="kept")
-    kept.time("monitor_judge_seconds", 0.2)
+    kept.time("monitor_judge_seconds", 0.2, stage="first")
     kept.gauge("monitor_outbox_size", 2)
 
     text = read(page.port)
 
     assert 'monitor_sampled_events_total{outcome="kept"} 3.0' in text
-    assert "monitor_judge_seconds_count 1.0" in text
+    assert 'monitor_judge_seconds_count{stage="first"} 1.0' in text
     assert "monitor_outbox_size 2.0" in text
     assert "monitor_evaluation_lag_seconds" not in text
 

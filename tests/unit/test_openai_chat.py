@@ -93,6 +93,19 @@ def test_the_policy_becomes_a_reference_by_its_file_name() -> None:
     assert [reference.id for reference in first.references] == ["returns.md"]
 
 
+@pytest.mark.parametrize("shape", Shape)
+def test_references_are_passed_on_with_their_version_and_text(shape: Shape) -> None:
+    """Without them facts are judged against nothing; a bare id beside the same id with its text says less."""
+    references = ["prices.md", {"id": "returns.md", "version": "7", "text": "Within 30 days."}]
+
+    events = told(a_record(references=references), shape)
+
+    for event in events:
+        if not isinstance(event, EndEvent):
+            known = {one.id: (one.version, one.text) for one in event.references}
+            assert known == {"returns.md": ("7", "Within 30 days."), "prices.md": (None, None)}
+
+
 def test_the_model_becomes_the_one_asked_for() -> None:
     first, *_ = told(a_record(), Shape.TURNS)
 
@@ -143,6 +156,7 @@ def test_a_clock_that_runs_backwards_does_not_shuffle_turns() -> None:
         ({"id": ""}, "id"),
         ({"messages": [{"role": "wizard", "content": "x"}]}, "role"),
         ({"created_at": "yesterday"}, "created_at"),
+        ({"references": [{"text": "without an id"}]}, "references"),
     ],
 )
 def test_a_record_that_is_no_conversation_says_why(fault: dict[str, Any], named: str) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.judging import run
 from monitor.adapters.openai_judge import OpenAIJudge
 from monitor.judging.judge import JudgeReply, NotScored, Scored
 from monitor.judging.judgment import FailureKind, JudgeRequest
@@ -81,7 +82,9 @@ async def test_the_request_holds_the_documents_and_the_settings() -> None:
     [
         "429",
         "500",
+        "429_bare",
         "hang",
+        "drip",
         "drop",
         "html",
         "no_choices",
@@ -109,6 +112,7 @@ async def test_one_fault_is_cured_by_another_attempt(fault: str) -> None:
         ("429", FailureKind.RATE_LIMITED, 3),
         ("500", FailureKind.UNAVAILABLE, 3),
         ("hang", FailureKind.TIMEOUT, 3),
+        ("drip", FailureKind.TIMEOUT, 3),
         ("drop", FailureKind.UNAVAILABLE, 3),
         ("html", FailureKind.UNAVAILABLE, 3),
         ("broken_body", FailureKind.UNAVAILABLE, 3),
@@ -214,25 +218,17 @@ async def test_a_cancelled_judgment_is_cancelled() -> None:
 
 
 async def test_a_mixture_of_faults_loses_nothing_and_gets_nothing_wrong() -> None:
-    faults = {"429": 0.1, "500": 0.05, "malformed": 0.05, "out_of_range": 0.03, "drop": 0.03, "html": 0.03}
-    stub = StubJudge(faults)
-    # The deadline is not what is tested here, and a busy machine must not reach it.
-    async with a_judge(stub, max_attempts=6, timeout_seconds=5.0, deadline_seconds=60.0) as judge:
-        replies = await asyncio.gather(*(judge.judge(request) for request in requests(60)))
+    """The short version of `benchmarks/judging.py`, whose figures are in docs/judge.md."""
+    faults = {"429": 0.1, "500": 0.02, "malformed": 0.025, "out_of_range": 0.025, "drop": 0.01, "html": 0.01}
+    stub = StubJudge(faults, keeps_requests=False)
+    async with serving(stub):
+        # The deadline is not what is tested here, and a busy machine must not reach it.
+        told = await run(stub.url, count=200, concurrency=50, deadline=60.0)
 
-    assert [reply for reply in replies if not isinstance(reply, Scored)] == []
-    for request, reply in zip(requests(60), replies, strict=True):
-        assert isinstance(reply, Scored)
-        (question,) = [m.content for m in request.conversation.turns[0].messages if m.role == "user"]
-        prompt = next(
-            b["messages"][1]["content"]
-            for b in stub.requests
-            if f"user: {question}\n" in b["messages"][1]["content"]
-        )
-        assert {s.dimension: s.score for s in reply.scores} == {
-            n: stub.score(prompt, n) for n in the_rubric().names
-        }
-    assert len(stub.requests) < 60 * 1.8
+    assert (told["judged"], told["failed_by_reason"], told["lost"], told["wrong"]) == (200, {}, 0, 0)
+    assert sum(stub.drawn[fault] for fault in faults) > 20
+    # Each fault costs the one call that it spoils.
+    assert told["calls"] == stub.drawn.total() == 200 + sum(stub.drawn[fault] for fault in faults)
 
 
 def test_what_changes_the_question_changes_the_version() -> None:

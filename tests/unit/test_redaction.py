@@ -84,6 +84,15 @@ def test_the_same_value_has_the_same_placeholder_in_one_conversation_only() -> N
     assert one != elsewhere
 
 
+@pytest.mark.parametrize("zero", ["\uff10", "\u0660", "\u0966"])
+def test_digits_of_other_scripts_are_digits(zero: str) -> None:
+    """Full-width, Arabic or Devanagari: a card is a card, and what is none stops no event."""
+    written = "".join(chr(ord(zero) + int(digit)) for digit in "4111111111111111")
+
+    assert masked(f"card {written}, ok") == masked("card 4111111111111111, ok")
+    assert masked(f"code {written[:15]}") == f"code {written[:15]}"
+
+
 def test_two_spellings_of_a_phone_are_one_value() -> None:
     assert masked("(202) 555-0143") == masked("+1 202-555-0143")
 

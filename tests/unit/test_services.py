@@ -1,12 +1,19 @@
 """Which judge speaks, and when a start is refused."""
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from agents.services import build_judge
+from agents.services import build_judge, build_services, fallback_of
+from monitor.adapters.memory import MemoryAnswers
+from monitor.judging.cascade import Cascade
+from monitor.judging.executor import Executor, ExecutorPolicy
+from monitor.judging.judgment import FailureKind, Judgment
 from monitor.policy import ConfigError, Policy, load_policy
 from monitor.settings import Profile, Settings, load_settings
+from monitor.windows.bucket import Scope
+from tests.conversations import NOON, a_conversation, a_request, assistant, user
 
 
 def a_policy(tmp_path: Path, judge: str) -> Policy:
@@ -59,3 +66,43 @@ def test_auto_takes_the_llm_when_model_and_key_are_there(tmp_path: Path) -> None
         judge.identity.version
         != build_judge(settings(), a_policy(tmp_path, "backend: rules")).identity.version
     )
+
+
+async def test_a_fallback_to_the_rules_is_not_the_rules_of_the_cascade(tmp_path: Path) -> None:
+    """Both judge the same target: under one id the one record would overwrite the other, and be counted for it."""
+    base = (
+        "backend: llm, model: m, base_url: 'http://127.0.0.1:9/v1', max_attempts: 1, cascade: {model: large}"
+    )
+    services = build_services(
+        settings(judge_api_key="k"),
+        a_policy(
+            tmp_path,
+            base + ", fallback: {backend: rules, 'on': [unavailable]}, breaker: {failures_in_a_row: 9}",
+        ),
+    )
+    assert services.rules is not None
+    assert services.second is not None
+    first = Executor(
+        services.judge,
+        MemoryAnswers(),
+        "r1",
+        ExecutorPolicy(deadline_seconds=5, max_age=timedelta(hours=1)),
+        fallback=fallback_of(services.settings, services.policy, services.endpoints),
+        fallback_on=[FailureKind.UNAVAILABLE],
+    )
+    cascade = Cascade(
+        rules=services.rules,
+        first=first,
+        second=services.second,
+        policy=services.policy.monitor.judge.cascade,
+    )
+    request = a_request(a_conversation([user("Hello?"), assistant("You have 1 day.")]))
+
+    record, (rules,) = await cascade.records_of(request, now=lambda: NOON)
+    await services.close()
+
+    assert isinstance(record, Judgment)
+    assert record.instead_of is FailureKind.UNAVAILABLE
+    assert (record.judge.backend, record.judge.stage, rules.judge.stage) == ("rules", "fallback", "rules")
+    assert record.judgment_id != rules.judgment_id
+    assert Scope.of(record) != Scope.of(rules)

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from monitor.judging.judgment import JudgeFailure, Judgment
+from monitor.judging.judgment import FailureKind, JudgeFailure, Judgment
 from monitor.windows.bucket import CRITICAL, OVERALL, BucketCounts, contribution
 from monitor.windows.policy import WindowPolicy
 from monitor.windows.window import (
@@ -82,6 +82,19 @@ def test_coverage_says_how_many_could_be_judged() -> None:
     assert stats["safety", OVERALL].coverage == 0.5
     assert stats["safety", "intent=returns"].coverage == 0.5
     assert stats["safety", OVERALL].mean == 5
+
+
+def test_what_a_budget_thinned_out_is_shown_and_missing_nowhere() -> None:
+    """What was kept weighs as much more, so the figure is whole; a judge that lost as many would leave a hole."""
+    left_out = [a_failure(f"t{n}", why=FailureKind.THINNED) for n in range(3)]
+    counts = counts_of(a_judgment("a", rate=0.25), a_failure("c"), *left_out)
+    stats = all_stats(counts)["safety", OVERALL]
+
+    assert (stats.judged, stats.failed, stats.thinned, stats.coverage) == (1, 1, 3, 0.5)
+    assert all_stats(counts)[CRITICAL, OVERALL].critical_rate == 0.0
+    assert window({NOON: counts}, NOON, NOON + HOUR).units == 1
+    used_up = all_stats(counts_of(a_judgment("a"), a_failure("c", why=FailureKind.BUDGET)))
+    assert used_up["safety", OVERALL].coverage == 0.5, "nothing stands for it"
 
 
 def test_critical_counts_units_not_scores() -> None:

@@ -1,8 +1,8 @@
 """One conversation in OpenAI's chat shape in, the events that would have told of it out.
 
-The shape is `{"id", "messages": [...]}` with, where known, `intent`, `channel`, `policy_ref`, `model`,
-`created_at` and a time `ts` on messages. Labels and whatever else a file carries are not passed on: nobody
-judges from the answer key.
+The shape is `{"id", "messages": [...]}` with, where known, `intent`, `channel`, `policy_ref`, `references` (ids, or
+id, version and text), `model`, `created_at` and a time `ts` on messages. Labels and whatever else a file carries are
+not passed on: nobody judges from the answer key.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ from typing import Annotated, Any
 from pydantic import Field, TypeAdapter, ValidationError, field_validator
 
 from monitor.intake.decode import Fault, Rejected
-from monitor.intake.event import Message, Moment, Role, ServedBy, Value
+from monitor.intake.event import Message, Moment, Reference, Role, ServedBy, Value
 from monitor.intake.turns import split_turns
 
 STEP = timedelta(seconds=20)
@@ -40,6 +40,7 @@ class _Record(Value):
     messages: Annotated[tuple[_TimedMessage, ...], Field(min_length=1)]
     created_at: Moment | None = None
     policy_ref: tuple[str, ...] = ()
+    references: tuple[Reference, ...] = ()
     model: str | None = None
     served_by: ServedBy = ServedBy()
     intent: str | None = None
@@ -135,8 +136,11 @@ def _fields(record: _Record, event_id: str, kind: str, occurred_at: datetime) ->
         "occurred_at": occurred_at.isoformat(),
     }
     event |= {name: value for name in _SAME_NAME if (value := getattr(record, name))}
-    if record.policy_ref:
-        event["references"] = [{"id": PurePosixPath(ref).name} for ref in record.policy_ref]
+    references = [Reference(id=PurePosixPath(ref).name) for ref in record.policy_ref]
+    # What is told with a version or its text says more than a bare id.
+    told = {reference.id: reference for reference in (*references, *record.references)}
+    if told and kind != "end":
+        event["references"] = [one.model_dump(exclude_none=True) for one in told.values()]
     served_by = {"model_asked": record.model} if record.model else {}
     served_by |= record.served_by.model_dump(exclude_none=True)
     if served_by:

@@ -1,0 +1,1 @@
+"""Measurements: each file runs by itself and ends with a line of JSON."""
