@@ -8,6 +8,7 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 from rich.console import Console
+from rich.table import Table
 
 from agents.services import Stores, wall_now
 from monitor.adapters.kafka_admin import BrokerUnavailable, KafkaAdmin
@@ -194,10 +195,10 @@ class Looks(Views):
         return self._ask(lambda stores: stores.windows.scopes())
 
     def waiting_notifications(self, limit: int = 1000) -> int:
-        """Count what people have not been told yet, up to a limit."""
+        """Count what people have not been told: what no group took up, to a limit, and what waits for receivers."""
 
         async def count(stores: Stores) -> int:
-            return len(await stores.alerts.outbox(limit))
+            return len(await stores.alerts.outbox(limit)) + await stores.groups.waiting_count()
 
         return self._ask(count)
 
@@ -305,6 +306,14 @@ def screen() -> Console:
     """Return the console; a pipe has no width of its own, and 80 columns would cut every table."""
     console = Console()
     return console if console.is_terminal else Console(width=PIPE_WIDTH)
+
+
+def show_table(table: Table, nothing: str) -> None:
+    """Print a table, or a sentence in the place of one without rows."""
+    if table.row_count:
+        screen().print(table)
+    else:
+        screen().print(nothing, soft_wrap=True, highlight=False, markup=False)
 
 
 def printed(value: Any) -> None:

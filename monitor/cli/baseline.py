@@ -198,9 +198,10 @@ def _pinned(
     )
     wrong = lacking(series, wanted)
     if wrong is not None and not (short and wrong.curable):
-        _refused(f"{whose_of(scope)}: {wrong.reason}")
+        cure = ". Wait, or take it with --short" if wrong.curable else ""
+        _refused(f"{whose_of(scope)}: {wrong.reason}{cure}")
     if wrong is not None:
-        sys.stderr.write(f"monitor: {whose_of(scope)}: taken with --short although {wrong.reason}\n")
+        sys.stderr.write(f"monitor: {whose_of(scope)}: taken with --short, although {wrong.reason}\n")
     # The census has no judge: what it counts is normal whatever the judge is.
     series += overall_series(
         looks.census(*span, policy.sampling.strata).get((scope.assistant, scope.environment), {}),

@@ -61,6 +61,24 @@ def watched(settings: Settings, policy: Policy) -> Iterable[str]:
         yield f"  {name}: {_gate(gate)}; {gate.severity}"
     if gates.critical_rate:
         yield f"  critical rate: at most {gates.critical_rate.max:.2%}; {gates.critical_rate.severity}"
+    for name, share in gates.slo.objectives.items():
+        yield f"  objective {name}: pass@4 of {share:.1%} over {gates.slo.period_days} days"
+    detection = policy.monitor.detection
+    yield (
+        f"Sustained changes: beside {', '.join(detection.segments) or 'no segment'}, "
+        "once a baseline is pinned; see `monitor baseline list`"
+    )
+    anchors, shadow = policy.monitor.judge.anchors, policy.monitor.judge.shadow
+    yield (
+        f"Anchors: {anchors.per_round} judgments every {anchors.every_minutes} minutes"
+        if anchors.every_minutes
+        else "Anchors: none, so that a drift of the judge is not seen"
+    )
+    yield (
+        f"On trial: {shadow.cohort.share:.0%} of the sample; start `monitor work shadow`"
+        if shadow
+        else "On trial: no judge"
+    )
     for severity in Severity:
         names = policy.routing.receivers_of(severity)
         yield f"Told of {severity}: {', '.join(names) or 'nobody'}; see `monitor routes test severity={severity}`"

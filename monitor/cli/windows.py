@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from monitor.alerting.plot import NOTHING
+from monitor.alerting.wording import duration
 from monitor.cli.asking import JsonOption, NameOption, looking, moment, printed, screen
 from monitor.cli.baseline import unpinned_lines
 from monitor.cli.status import first_judge
@@ -67,10 +68,12 @@ def windows(
         printed(json.dumps(as_values(shown), indent=2))
         return
     console = screen()
-    told = f"a bar is {step}, `{NOTHING}` one without judgments; raw: without weights, judged: coverage"
+    told = f"a bar is {duration(step)}, `{NOTHING}` one without judgments; raw: without weights, judged: coverage"
     console.print(f"From {moment(start)} to {moment(end)}; {told}", soft_wrap=True, highlight=False)
     if not any(shown.rows.values()):
-        console.print("No series has anything in this window; --until and --hours choose another one.")
+        console.print(
+            "No series has anything in this window; --until with --hours or --days chooses another one."
+        )
     for scope, rows in shown.rows.items():
         console.print(table_of(scope, rows))
         for other in shown.others[scope]:

@@ -116,7 +116,7 @@ def test_a_baseline_is_pinned_shown_compared_and_stays() -> None:
     compared = ran("baseline", "diff", "release 1", "release 2").output
     lately = ran("baseline", "diff", "release 1", "--hours", "48").output
 
-    assert "taken with --short although the span holds 4.0 days" in short.stderr
+    assert "taken with --short, although the span holds 4.0 days" in short.stderr
     assert [one["release"] for one in listed] == ["release 2", "release 1"]
     assert listed[1]["units"]["safety"] == 7 * PER_DAY
     assert "release 2, 4.0 days" in shown
