@@ -46,7 +46,9 @@ def pin(  # noqa: PLR0917 - typer's options
     short: Annotated[
         bool, typer.Option("--short", help="Take a span of fewer days than are wanted.")
     ] = False,
-    author: Annotated[str, typer.Option("--author", help="Who vouches for it.", envvar="USER")] = "unknown",
+    author: Annotated[
+        str, typer.Option("--by", "--author", help="Who vouches for it.", envvar="USER")
+    ] = "unknown",
     name: NameOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -88,7 +90,11 @@ def show(
             else _current(looks, _speaking(looks, settings, policy, assistant))
         )
     if not chosen:
-        _refused(f"no baseline: {HOW}")
+        _refused(
+            f"no baseline is called {release}; see `monitor baseline list`"
+            if release
+            else f"no baseline: {HOW}"
+        )
     if as_json:
         printed(
             json.dumps(
@@ -256,8 +262,9 @@ def _named(looks: Looks, wanted: str, assistant: str | None) -> list[Pinned]:
 def _one(found: Sequence[Pinned], wanted: str) -> Pinned:
     if len(found) == 1:
         return found[0]
-    cure = "see `monitor baseline list`" if not found else "give its id, or --assistant"
-    return _refused(f"{len(found)} baselines are called {wanted}; {cure}")
+    if not found:
+        _refused(f"no baseline is called {wanted}; see `monitor baseline list`")
+    return _refused(f"{len(found)} baselines are called {wanted}; give its id, or --assistant")
 
 
 def _lately(looks: Looks, policy: Policy, scope: Scope, hours: float) -> Baseline:

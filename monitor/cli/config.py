@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from agents.anchors import load_anchors
 from monitor.cli.context import EXIT_USAGE, load, sentences
 from monitor.cli.status import who_judges
 from monitor.detection.finding import Severity
@@ -28,8 +29,8 @@ def check(
     """Check all files together and say in a few lines what is watched; exit status 2 with what is wrong."""
     with sentences():
         settings, policy = load(config=config) if config else load()
-    for line in watched(settings, policy):
-        typer.echo(line)
+        lines = tuple(watched(settings, policy))
+    typer.echo("\n".join(lines))
 
 
 @app.command()
@@ -70,7 +71,8 @@ def watched(settings: Settings, policy: Policy) -> Iterable[str]:
     )
     anchors, shadow = policy.monitor.judge.anchors, policy.monitor.judge.shadow
     yield (
-        f"Anchors: {anchors.per_round} judgments every {anchors.every_minutes} minutes"
+        f"Anchors: {len(load_anchors(settings, policy))}, of which {anchors.per_round} are judged "
+        f"every {anchors.every_minutes:g} minutes"
         if anchors.every_minutes
         else "Anchors: none, so that a drift of the judge is not seen"
     )

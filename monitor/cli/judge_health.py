@@ -9,8 +9,17 @@ from rich.console import Console
 from rich.table import Table
 
 from agents.anchors import load_anchors
-from agents.services import wall_now
-from monitor.cli.asking import JsonOption, Looks, NameOption, looking, moment, printed, screen, show_table
+from monitor.cli.asking import (
+    JsonOption,
+    Looks,
+    NameOption,
+    latest,
+    looking,
+    moment,
+    printed,
+    screen,
+    show_table,
+)
 from monitor.cli.status import who_judges
 from monitor.detection.judge_drift import Anchored
 from monitor.judging.anchors import as_expected, newest
@@ -27,7 +36,7 @@ def judge_health(
 ) -> None:
     """Show failures, latency and cost of every judge, and the live one's drift; exit status 1 if one is not well."""
     with looking(name) as (settings, policy, looks):
-        end: datetime = looks.newest() or wall_now()
+        end = latest(policy, looks)
         found = looks.judge_health(end, hours)
         limits = policy.monitor.judge.health
         judge, _ = who_judges(settings, policy)

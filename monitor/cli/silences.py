@@ -19,7 +19,7 @@ from monitor.cli.asking import JsonOption, NameOption, looking, minute, printed,
 from monitor.cli.context import EXIT_USAGE
 
 app = typer.Typer(help="Mute notifications for a time; evaluation goes on.", no_args_is_help=True)
-AuthorOption = Annotated[str, typer.Option("--author", help="Who answers for it.", envvar="USER")]
+AuthorOption = Annotated[str, typer.Option("--by", "--author", help="Who answers for it.", envvar="USER")]
 
 
 @app.command("add")

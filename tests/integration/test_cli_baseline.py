@@ -86,7 +86,7 @@ def test_status_says_that_there_is_no_baseline_and_what_to_do() -> None:
     [
         (
             ("--from", days_ago(4)),
-            "the span holds 4.0 days with judged conversations (240 of them), and 7 are",
+            "the span holds 4.0 days with 240 judged conversations, and 7 days are wanted",
         ),
         (("--from", days_ago(1), "--short"), "holds 60 judged conversations, and a baseline needs 200"),
         (("--from", days_ago(0)), "--from must lie before --to"),
@@ -124,4 +124,4 @@ def test_a_baseline_is_pinned_shown_compared_and_stays() -> None:
     assert "actionability" in compared
     assert "the last 48 h" in lately
     assert "release 2, 4.0 days" in json.loads(ran("status", "--json").output)["baselines"][0]
-    assert "baselines are called release 9; see" in ran("baseline", "diff", "release 9", status=2).stderr
+    assert "no baseline is called release 9; see" in ran("baseline", "diff", "release 9", status=2).stderr
