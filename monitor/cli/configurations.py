@@ -214,7 +214,7 @@ def _table(found: Sequence[Line], hours: int) -> Table:
         row = (
             one.id or "NOT EVALUATED",
             whose,
-            _words(one.values) or "various, too many to tell apart",
+            _words(one.values).replace(" ", "\n") or "various, too many to tell apart",
             f"{one.share:.1%}" if one.environment else "-",
             str(one.conversations),
             minute(one.first_seen),

@@ -273,6 +273,15 @@ def test_each_critical_judgment_waits_for_people_once() -> None:
     assert "turn c0" in " ".join(one.split())
 
 
+@pytest.mark.parametrize("command", [("dead-letters", "list"), ("alerts", "pages"), ("forget", "c0")])
+def test_a_topic_that_is_not_there_is_said_in_a_sentence(command: tuple[str, ...]) -> None:
+    """A slip in --name is the likeliest reason, and no bug."""
+    found = run(*command, "--name", "empty", status=2)
+
+    assert "there is no topic empty." in found.stderr
+    assert "--name" in found.stderr
+
+
 @pytest.mark.parametrize(
     ("command", "sentence"),
     [
