@@ -60,6 +60,15 @@ class LiveAnchors:
         pins, scores = await self.scores(now)
         return anchored(pins, scores, self.policy, now=now, **self.versions)
 
+    async def drift(
+        self, dimension: str, *, judge_version: str, rubric_version: str, now: datetime
+    ) -> Shift | None:
+        """Return by how much the judge has drifted on a dimension, None where it has not; raises StoreUnavailable."""
+        if (judge_version, rubric_version) != (self.judge.version, self.rubric_version):
+            return None
+        known = await self.read(now)
+        return known.shifts[dimension] if dimension in known.drifted else None
+
 
 @dataclass(frozen=True)
 class Speaking:
@@ -138,12 +147,15 @@ async def evaluate_judges(
     return await _written(alerts, findings, now)
 
 
-async def evaluate_drift(live: LiveAnchors, alerts: AlertStore, *, now: datetime) -> tuple[Transition, ...]:
-    """Look at the live judge's anchors and write what changes; the drift of a judge that is gone is over."""
-    findings = [drift_finding(await live.read(now), live.judge, live.policy, now=now)]
+async def evaluate_drift(
+    live: LiveAnchors | None, alerts: AlertStore, *, now: datetime
+) -> tuple[Transition, ...]:
+    """Look at the live judge's anchors and write what changes; without them, or their judge, a drift is over."""
+    findings = [drift_finding(await live.read(now), live.judge, live.policy, now=now)] if live else []
+    fingerprints = {finding.fingerprint for finding in findings}
     for alert in await alerts.all(OPEN):
         of_drift = alert.kind is FindingKind.JUDGE and alert.labels.get("check") == CHECK
-        if of_drift and alert.fingerprint != findings[0].fingerprint:
+        if of_drift and alert.fingerprint not in fingerprints:
             findings.append(over(alert.labels, now=now))
     return await _written(alerts, findings, now)
 

@@ -97,8 +97,7 @@ class Evaluate:
                     now=boundary,
                     speaking=Speaking(self._windows, self._judge_versions, self._gates.environments),
                 )
-            if self._anchors is not None:
-                transitions += await evaluate_drift(self._anchors, self._alerts, now=boundary)
+            transitions += await evaluate_drift(self._anchors, self._alerts, now=boundary)
             if self._configurations is not None:
                 transitions += await evaluate_configurations(
                     self._configurations,
