@@ -139,6 +139,10 @@ class Looks(Views):
         """Put these in the place of the pinned scores."""
         self._ask(lambda stores: stores.anchors.repin(pins, **live.versions))
 
+    def splice(self, old_judge: str, new_judge: str) -> Splice | None:
+        """Return how the series of one judge go on under another, None where nobody migrated."""
+        return self._ask(lambda stores: stores.splices.get(old_judge=old_judge, new_judge=new_judge))
+
     def put_splice(self, splice: Splice) -> None:
         """Keep how the series of one judge go on under another."""
         self._ask(lambda stores: stores.splices.put(splice))
