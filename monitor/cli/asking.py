@@ -230,8 +230,13 @@ class Looks(Views):
 
         return self._ask(write)
 
-    def forget(self, conversation_id: str, judgment_ids: Sequence[str]) -> Forgotten:
-        """Erase the words of a conversation in Redis; figures stay. Doing it again changes nothing."""
+    def forget(
+        self, conversation_id: str, judgment_ids: Sequence[str], *, again: Sequence[str] = ()
+    ) -> Forgotten:
+        """Erase the words of a conversation in Redis; figures stay. Doing it again changes nothing.
+
+        `again` are the ids of answers that may be kept though no record names them.
+        """
 
         async def erase(stores: Stores) -> Forgotten:
             cases = await stores.windows.forget(conversation_id)
@@ -242,7 +247,7 @@ class Looks(Views):
             messages = await stores.alerts.forget(conversation_id) + await stores.groups.forget(
                 conversation_id
             )
-            await stores.answers.forget(list(judgment_ids))
+            await stores.answers.forget([*judgment_ids, *again])
             # Its record comes last: it names the judgments, should this have to be done again.
             texts = await stores.conversations.forget(conversation_id)
             return Forgotten(texts, len(judgment_ids), cases, alerts, messages)
