@@ -11,7 +11,7 @@ from monitor.alerting.life import advance
 from monitor.alerting.observing import Observed, observe
 from monitor.alerting.regressions import Detection
 from monitor.alerting.store import AlertStore
-from monitor.alerting.unwatched import gate_unwatched
+from monitor.alerting.unwatched import budget_unwatched, gate_unwatched
 from monitor.detection.critical import critical_findings
 from monitor.detection.finding import Finding, FindingKind, Outcome
 from monitor.detection.gates import GatePolicy, evaluate_gates
@@ -121,7 +121,7 @@ async def _evaluate_one(
     explained: set[str] = set()
     hold = not failures_depend(observed.window.counts)
     gates = evaluate_gates(observed.stats, policy, scope=observed.scope, now=now, asked=asked, hold=hold)
-    for finding in (*gates, *await slo_findings(windows, policy, observed.scope, now=now)):
+    for finding in (*gates, *await slo_findings(windows, policy, observed.scope, now=now, hold=hold)):
         alert = opened.get(finding.fingerprint)
         if alert is None and finding.outcome is not Outcome.FAIL:
             continue
@@ -156,6 +156,8 @@ def _outlived(observed: Observed, alert: Alert, policy: GatePolicy, now: datetim
     """Return what changes an alert that no finding speaks for now."""
     if alert.kind is FindingKind.GATE:
         return gate_unwatched(alert, policy, now=now)
+    if alert.kind is FindingKind.SLO:
+        return budget_unwatched(alert, policy.slo, now=now)
     if alert.kind is FindingKind.CRITICAL:
         return quiet_down(alert, judged=_judged(observed, alert), now=now, policy=policy.critical)
     return None

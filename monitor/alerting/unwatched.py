@@ -7,6 +7,7 @@ from monitor.alerting.life import ended
 from monitor.detection.baseline import Baseline
 from monitor.detection.gates import GatePolicy
 from monitor.detection.policy import DetectionPolicy
+from monitor.detection.slo import SloPolicy
 from monitor.detection.sustained import over_finding
 from monitor.windows.bucket import CRITICAL, OVERALL
 
@@ -18,6 +19,16 @@ def gate_unwatched(alert: Alert, policy: GatePolicy, *, now: datetime) -> Transi
         return _end(alert, f"there is no gate on {dimension} any more", now)
     if key is not None and key not in policy.segments:
         return _end(alert, f"gates look at no segment {key} any more", now)
+    return None
+
+
+def budget_unwatched(alert: Alert, policy: SloPolicy, *, now: datetime) -> Transition | None:
+    """Return the end of a budget's alert whose objective, or whose burn, was taken out of gates.yaml."""
+    dimension, burn = alert.labels["dimension"], alert.labels["burn"]
+    if dimension not in policy.objectives:
+        return _end(alert, f"there is no objective on {dimension} any more", now)
+    if burn not in {one.name for one in policy.burns}:
+        return _end(alert, f"there is no burn of {burn} any more", now)
     return None
 
 
