@@ -140,6 +140,10 @@ class Looks(Views):
         """Put these in the place of the pinned scores."""
         self._ask(lambda stores: stores.anchors.repin(pins, **live.versions))
 
+    def splice(self, old_judge: str, new_judge: str) -> Splice | None:
+        """Return how the series of one judge go on under another, None where nobody migrated."""
+        return self._ask(lambda stores: stores.splices.get(old_judge=old_judge, new_judge=new_judge))
+
     def put_splice(self, splice: Splice) -> None:
         """Keep how the series of one judge go on under another."""
         self._ask(lambda stores: stores.splices.put(splice))
@@ -227,8 +231,13 @@ class Looks(Views):
 
         return self._ask(write)
 
-    def forget(self, conversation_id: str, judgment_ids: Sequence[str]) -> Forgotten:
-        """Erase the words of a conversation in Redis; figures stay. Doing it again changes nothing."""
+    def forget(
+        self, conversation_id: str, judgment_ids: Sequence[str], *, again: Sequence[str] = ()
+    ) -> Forgotten:
+        """Erase the words of a conversation in Redis; figures stay. Doing it again changes nothing.
+
+        `again` are the ids of answers that may be kept though no record names them.
+        """
 
         async def erase(stores: Stores) -> Forgotten:
             cases = await stores.windows.forget(conversation_id)
@@ -239,7 +248,7 @@ class Looks(Views):
             messages = await stores.alerts.forget(conversation_id) + await stores.groups.forget(
                 conversation_id
             )
-            await stores.answers.forget(list(judgment_ids))
+            await stores.answers.forget([*judgment_ids, *again])
             # Its record comes last: it names the judgments, should this have to be done again.
             texts = await stores.conversations.forget(conversation_id)
             return Forgotten(texts, len(judgment_ids), cases, alerts, messages)

