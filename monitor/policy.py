@@ -1,6 +1,6 @@
 """config/*.yaml in, one checked policy out; every mistake names the file, the key and the cure."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -241,12 +241,8 @@ def _check_together(policy: Policy) -> None:
 
 def _check_dimensions(policy: Policy) -> None:
     known = set(policy.rubric.names)
-    for name in policy.gates.gates:
-        if name not in known:
-            raise ConfigError(
-                f"gates.yaml: gates.{name}: the rubric has no such dimension; "
-                f"it has {', '.join(sorted(known))}"
-            )
+    _check_names("gates.yaml: gates", policy.gates.gates, known)
+    _check_names("gates.yaml: critical.page_at_or_below", policy.gates.critical.page_at_or_below, known)
     if CRITICAL in known:
         raise ConfigError(
             f"rubric.yaml: dimensions: no dimension may be called {CRITICAL}; it is the series of critical failures"
@@ -255,23 +251,19 @@ def _check_dimensions(policy: Policy) -> None:
         raise ConfigError(
             f"rubric.yaml: dimensions: no dimension may be called {name}; it is a share that the census counts"
         )
-    for name in policy.gates.critical.page_at_or_below:
+
+
+def _check_names(key: str, names: Iterable[str], known: set[str]) -> None:
+    for name in names:
         if name not in known:
             raise ConfigError(
-                f"gates.yaml: critical.page_at_or_below.{name}: the rubric has no such dimension; "
-                f"it has {', '.join(sorted(known))}"
+                f"{key}.{name}: the rubric has no such dimension; it has {', '.join(sorted(known))}"
             )
 
 
 def _check_slo(policy: Policy) -> None:
     slo, windows = policy.gates.slo, policy.monitor.windows
-    known = set(policy.rubric.names)
-    for name in slo.objectives:
-        if name not in known:
-            raise ConfigError(
-                f"gates.yaml: slo.objectives.{name}: the rubric has no such dimension; "
-                f"it has {', '.join(sorted(known))}"
-            )
+    _check_names("gates.yaml: slo.objectives", slo.objectives, set(policy.rubric.names))
     longest = max(slo.period, *(timedelta(minutes=burn.long_minutes) for burn in slo.burns))
     if slo.objectives and longest > windows.retention:
         raise ConfigError(
@@ -294,12 +286,7 @@ def _check_judge(judge: JudgePolicy, dimensions: set[str]) -> None:
             "monitor.yaml: judge.timeout_seconds: must be at most a third of judge.deadline_seconds, "
             "so that a hanging attempt leaves time for another"
         )
-    for name in judge.probability_thresholds:
-        if name not in dimensions:
-            raise ConfigError(
-                f"monitor.yaml: judge.probability_thresholds.{name}: the rubric has no such dimension; "
-                f"it has {', '.join(sorted(dimensions))}"
-            )
+    _check_names("monitor.yaml: judge.probability_thresholds", judge.probability_thresholds, dimensions)
     if judge.probability_thresholds and judge.scoring is not Scoring.PROBABILITY:
         raise ConfigError(
             "monitor.yaml: judge.probability_thresholds: only used with judge.scoring: probability; say that too, "
