@@ -49,6 +49,8 @@ from monitor.policy import Policy, load_policy
 from monitor.windows.bucket import CRITICAL, OVERALL
 
 WATCHED_HOURS = 96
+CALM_HOURS = 24
+"""How long what must not be told of is watched."""
 AFTERWARDS_HOURS = 6
 """How long a fall that was found is watched on, for an end that comes too early."""
 MONTH = 30 * 24 * PER_HOUR
@@ -57,6 +59,8 @@ PROFILES: dict[
 ] = {  # changes of `detection`, nats left beyond a blip
     "shipped": ({}, None),
     "g6": ({}, 6.0),
+    "g4": ({}, 4.0),
+    "g3": ({}, 3.0),
     "fast": ({"false_pages_per_month": 20.0, "false_critical_per_month": 10.0}, 4.0),
     "cautious": ({"false_pages_per_month": 0.1, "false_critical_per_month": 0.1}, 6.0),
 }
@@ -107,9 +111,9 @@ class Outcome:
     onset_covered: list[bool] = field(default_factory=list)
     effects: list[float] = field(default_factory=list)
     false: list[str] = field(default_factory=list)
-    """What spoke before anything happened, with the row and the effect."""
+    """What spoke before anything happened: the world, the series, hours into the watch and the effect."""
     overall: int = 0
-    others: int = 0
+    others: list[str] = field(default_factory=list)
     disturbed: int = 0
     """Replicates in which anything was said after the change that is not about what changed."""
     pages: int = 0
@@ -138,7 +142,8 @@ class Outcome:
             "delay_p90_hours": at(0.9),
             "power": round(float(np.isfinite(self.delays).mean()), 3) if self.delays else None,
             "overall_pages": self.overall,
-            "other_findings": self.others,
+            "other_findings": len(self.others),
+            "other_series": self.others[:20],
             "replicates_with_others": self.disturbed,
             "page_level": self.pages,
             "onset_error_hours_p90": round(float(np.quantile(errors, 0.9)), 2) if len(errors) else None,
@@ -232,25 +237,30 @@ def drawn(simulator: ModuleType, asked: Asked, config: Any, seed: int, policy: P
 
 
 def enough_of(asked: Asked, t0: float | None) -> Callable[[Sequence[Said], int], bool] | None:
-    """Return what tells that a replicate has shown all that is asked of it: found, and some hours gone by."""
-    if t0 is None or not asked.targets or asked.ends is not None:
+    """Return what tells that a replicate has shown all that is asked of it, None if that takes all of its time.
+
+    A fall must be found, and some hours gone by; what must not be told of is watched for a day, or as long as the
+    judge goes on drifting and a day.
+    """
+    if t0 is None or asked.ends is not None:
         return None
+    change, ramp = t0 * PER_HOUR, asked.variant.judge_ramp_hours * PER_HOUR
 
     def enough(said: Sequence[Said], row: int) -> bool:
-        found = (one.row for one in said if one.key in asked.targets and one.row > t0 * PER_HOUR)
+        if not asked.targets:
+            return row >= change + ramp + CALM_HOURS * PER_HOUR
+        found = (one.row for one in said if one.key in asked.targets and one.row > change)
         return row >= next(found, row + 1) + AFTERWARDS_HOURS * PER_HOUR
 
     return enough
 
 
-def score(said: Sequence[Said], outcome: Outcome, asked: Asked, t0: float | None) -> None:
-    """Enter what was said in one replicate."""
+def score(said: Sequence[Said], outcome: Outcome, asked: Asked, t0: float | None, world: int) -> None:
+    """Enter what was said in one replicate, which has this world."""
     span = asked.hours * PER_HOUR
     began = [one for one in said if not one.ended]
     change = span if t0 is None else t0 * PER_HOUR
-    outcome.false += [
-        f"{'/'.join(one.key)}@{one.row / PER_HOUR:g}h:{one.effect:+.3f}" for one in began if one.row <= change
-    ]
+    outcome.false += [_named(one, world, BASELINE_HOURS * PER_HOUR) for one in began if one.row <= change]
     outcome.months += (min(change, span) - BASELINE_HOURS * PER_HOUR) / MONTH
     if t0 is None:
         return
@@ -258,7 +268,7 @@ def score(said: Sequence[Said], outcome: Outcome, asked: Asked, t0: float | None
     outcome.overall += any(one.key[1] == OVERALL for one in after)
     hurt = {dimension for dimension, _ in asked.targets}
     others = [one for one in after if one.key[0] not in hurt]
-    outcome.others += len(others)
+    outcome.others += [_named(one, world, change) for one in others]
     outcome.disturbed += bool(others)
     if not asked.targets:
         return
@@ -276,6 +286,10 @@ def score(said: Sequence[Said], outcome: Outcome, asked: Asked, t0: float | None
     outcome.resolved_early += any(row <= bad_until for row in over)
     if asked.ends is not None:
         outcome.resolve_delays += [(row - bad_until) / PER_HOUR for row in over if row > bad_until][:1]
+
+
+def _named(one: Said, world: int, since: float) -> str:
+    return f"{world}:{'/'.join(one.key)}:{(one.row - since) / PER_HOUR:.2f}h:{one.effect:+.3f}"
 
 
 def enter(
@@ -323,7 +337,7 @@ def measured(asked_for: argparse.Namespace) -> dict[str, Any]:
         for name, policy in configured.items():
             deployment = Deployment(policy, rows=asked.hours * PER_HOUR, **given)
             said = deployment.run(every=asked_for.every, enough=enough_of(asked, t0))
-            score(said, outcomes[name], asked, t0)
+            score(said, outcomes[name], asked, t0, world)
             took += deployment.evaluate_ms
         if not asked_for.alone:
             last = float(units["row"].max()) / PER_HOUR
@@ -336,7 +350,7 @@ def measured(asked_for: argparse.Namespace) -> dict[str, Any]:
     for name in names[1:]:
         result[name] = outcomes[name].report(asked_for.replicates)
     for name, other in peers.items():
-        result[name] = other.report(asked_for.replicates) | {"false_series": None}
+        result[name] = other.report(asked_for.replicates) | {"false_series": None, "other_series": None}
     return result
 
 
