@@ -59,8 +59,6 @@ PROFILES: dict[
 ] = {  # changes of `detection`, nats left beyond a blip
     "shipped": ({}, None),
     "g6": ({}, 6.0),
-    "g4": ({}, 4.0),
-    "g3": ({}, 3.0),
     "fast": ({"false_pages_per_month": 20.0, "false_critical_per_month": 10.0}, 4.0),
     "cautious": ({"false_pages_per_month": 0.1, "false_critical_per_month": 0.1}, 6.0),
 }
