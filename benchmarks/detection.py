@@ -111,6 +111,8 @@ class Outcome:
     false: list[str] = field(default_factory=list)
     """What spoke before anything happened: the world, the series, hours into the watch and the effect."""
     overall: int = 0
+    parts_first: int = 0
+    """Replicates in which another part of what fell was told of before it."""
     others: list[str] = field(default_factory=list)
     disturbed: int = 0
     """Replicates in which anything was said after the change that is not about what changed."""
@@ -140,6 +142,7 @@ class Outcome:
             "delay_p90_hours": at(0.9),
             "power": round(float(np.isfinite(self.delays).mean()), 3) if self.delays else None,
             "overall_pages": self.overall,
+            "parts_first": self.parts_first,
             "other_findings": len(self.others),
             "other_series": self.others[:20],
             "replicates_with_others": self.disturbed,
@@ -275,6 +278,7 @@ def score(said: Sequence[Said], outcome: Outcome, asked: Asked, t0: float | None
     if not hits:
         return
     first = hits[0]
+    outcome.parts_first += any(one.row < first.row and one.key[0] in hurt for one in after)
     outcome.onset_errors.append((first.onset - change) / PER_HOUR)
     outcome.onset_covered.append(first.low <= change <= first.high)
     outcome.effects.append(first.effect)

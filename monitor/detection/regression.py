@@ -41,7 +41,7 @@ class RegressionPolicy(BaseModel):
     """A fall of this length is forgiven. Longer: every real one is told later by as much."""
     trimmed_min_nats: Annotated[float, Field(ge=0)] = 4.6
     """Evidence that must be left when the worst stretch of a blip's length is taken out."""
-    trimmed_min_share: Annotated[float, Field(ge=0, le=2)] = 0.4
+    trimmed_min_share: Annotated[float, Field(ge=0, le=2)] = 0.35
     """The same as a share of what is taken out. A fall as deep all along must last so much longer than a blip."""
     page_points: Annotated[float, Field(ge=0, le=4)] = 0.35
     """The estimated fall that pages: half way between 0.2, a ticket, and 0.5, a page."""
@@ -105,6 +105,8 @@ class Assessment:
     se: Floats
     recent: Floats
     """Weighted mean residual of the newest stretch; nan without a unit in it."""
+    down: Flags
+    """The newest stretch is down."""
     sustained: Flags
     """Trimmed evidence is enough and the newest stretch is down: with E over its threshold, it fires."""
     pages: Flags
@@ -202,6 +204,7 @@ def assess(found: Increments, policy: RegressionPolicy, *, since: Integers | Non
         effect=effect,
         se=se,
         recent=recent,
+        down=recent <= -tolerance,
         sustained=(trimmed > policy.trimmed_min_nats) & (recent <= -tolerance),
         pages=effect <= -policy.page_points,
         recovered=_recovered(found, policy, effect),
