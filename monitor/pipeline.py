@@ -14,7 +14,7 @@ others are here; each lives in `monitor/hops/` and sees ports only. What holds f
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from monitor.alerting.alert import Transition
 from monitor.alerting.delivery import Attempt
@@ -131,7 +131,7 @@ class Pipeline:
             partitions=partitions,
             judge_versions=(ports.judge_version,),
             now=ports.now,
-            background=ports.background,
+            background=replace(ports.background, anchors=ports.anchors),
             health=ports.health,
             health_policy=policy.monitor.judge.health,
             detection=_detection(ports, policy),

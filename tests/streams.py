@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -76,3 +76,8 @@ class FakeApp:
 
     async def wait_until_stopped(self) -> None:
         await self.stopped.wait()
+
+
+async def until(condition: Callable[[], object]) -> None:
+    while not condition():  # noqa: ASYNC110 - the conditions are plain lists of the fakes
+        await asyncio.sleep(0.001)

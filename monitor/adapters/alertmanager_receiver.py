@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from monitor.adapters.http_delivery import HttpDelivery
+from monitor.alerting.labels import FAILURES
 from monitor.alerting.links import Links
 from monitor.alerting.notification import GroupAlert, GroupNotification, Status
 from monitor.alerting.receiver import Delivered, Delivery, Pace, Undelivered
@@ -91,7 +92,8 @@ class AlertmanagerReceiver:
         end = min(alert.resolved_at or now, now) if over else now + ALIVE_FOR * self._resend
         start = min(alert.since, end)
         return {
-            "labels": {name: value for name, value in one.labels.items() if value},
+            # There labels are the identity, and one that changes would make another alert of it.
+            "labels": {name: value for name, value in one.labels.items() if value and name != FAILURES},
             "annotations": annotations(one, self._links),
             "startsAt": stamp(start),
             "endsAt": stamp(end),

@@ -113,12 +113,17 @@ class KafkaAdmin:
         return found
 
     def read(self, topic: str, *, limit: int | None = None) -> Iterator[Held]:
-        """Read a topic from its beginning to where it ends now, and at most one batch more.
+        """Read a topic from its beginning to where it ends now, and at most one batch more; raises BrokerUnavailable.
 
         The embedded broker names the first offset of its last batch as the end: so that batch is waited for,
         each partition by itself, since a topic in use never falls silent as a whole.
         """
         partitions = self._partitions([topic])
+        if not partitions:
+            raise BrokerUnavailable(
+                f"Kafka at {self._address}: there is no topic {topic}; is the namespace right (--name or "
+                "MONITOR_NAMESPACE)? `monitor topics create` makes what is missing"
+            )
         consumer = self._consumer()
         try:
             ends = consumer.end_offsets(partitions)

@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import aiohttp
 import httpx2
 import msgspec
 from openai import AsyncOpenAI, DefaultAioHttpClient
@@ -19,6 +20,10 @@ from monitor.judging.limiter import Answer, LimiterPolicy
 
 TOKENS_A_CHARACTER = 0.3
 """What a prompt is reckoned at before the endpoint says it; the difference is settled afterwards."""
+REPLY_BYTES_MAX = 4_000_000
+"""Of one reply, unpacked; a judgment has a few thousand. Raising it costs memory in each slot of a worker."""
+_UNANSWERED = (httpx2.RequestError, httpx2.InvalidURL, httpx2.StreamError, aiohttp.ClientError)
+"""The transport hands some of aiohttp's errors on as they are, a broken status line among them."""
 
 
 class Endpoint:
@@ -90,10 +95,10 @@ class Endpoint:
         try:
             # The client's own timeout is one a read: a reply that drips would never end.
             async with asyncio.timeout(timeout_seconds):
-                answer = answer_of(await self._connection.post(msgspec.json.encode(body)))
+                answer = answer_of(*await self._connection.post(msgspec.json.encode(body)))
         except TimeoutError as error:
             raise Retryable(FailureKind.TIMEOUT, "the endpoint did not answer in time") from error
-        except httpx2.RequestError as error:
+        except _UNANSWERED as error:
             raise retryable_of(error) from error
         match answer:
             case {"choices": [{"message": dict()}, *_]}:
@@ -121,10 +126,21 @@ class _Connection:
             {name: said for name, said in headers.items() if isinstance(said, str)}
         )
 
-    async def post(self, content: bytes) -> httpx2.Response:
-        return await self._http.send(
-            httpx2.Request("POST", self._url, headers=self._headers, content=content)
-        )
+    async def post(self, content: bytes) -> tuple[httpx2.Response, bytes]:
+        """Return the answer and its body; raises Retryable for a body that does not end."""
+        request = httpx2.Request("POST", self._url, headers=self._headers, content=content)
+        response = await self._http.send(request, stream=True)
+        try:
+            parts, size = [], 0
+            async for part in response.aiter_bytes():
+                size += len(part)
+                if size > REPLY_BYTES_MAX:
+                    reason = f"the endpoint answered with more than {REPLY_BYTES_MAX // 1_000_000} MB"
+                    raise Retryable(FailureKind.UNAVAILABLE, reason)
+                parts.append(part)
+        finally:
+            await response.aclose()
+        return response, b"".join(parts)
 
     async def close(self) -> None:
         await self._http.aclose()

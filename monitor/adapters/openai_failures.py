@@ -1,6 +1,6 @@
 """What may go wrong on the way to a model, in our words: what to try again and when, what to give up."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -14,6 +14,8 @@ from monitor.judging.judgment import FailureKind
 _TOO_MANY = 429
 _TRY_AGAIN = frozenset({408, 409, _TOO_MANY})
 _SERVER_ERRORS = 500
+_BROKEN = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What a body raises that is no JSON, or JSON nested too deep for any judgment."""
 
 
 class Retryable(Exception):  # noqa: N818 - it is no error until the attempts are used up
@@ -37,15 +39,15 @@ class Refused(Exception):  # noqa: N818 - the endpoint's answer to the request i
         self.status = status
 
 
-def answer_of(response: httpx2.Response) -> Any:
+def answer_of(response: httpx2.Response, content: bytes) -> Any:
     """Return what an answer holds; raises Retryable for 429, 5xx and broken JSON, Refused for other statuses."""
     if response.is_success:
         try:
-            return msgspec.json.decode(response.content)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            return msgspec.json.decode(content)
+        except _BROKEN as error:
             reason = "the endpoint answered 200 with broken JSON"
             raise Retryable(FailureKind.UNAVAILABLE, reason) from error
-    refusal = _status_error(response)
+    refusal = _status_error(response, content)
     # An empty account answers 429 too, and no waiting fills it.
     again = refusal.status_code in _TRY_AGAIN or refusal.status_code >= _SERVER_ERRORS
     if refusal.code == "insufficient_quota" or not again:
@@ -55,7 +57,7 @@ def answer_of(response: httpx2.Response) -> Any:
     raise Retryable(kind, _said(refusal), wait_seconds=_told_to_wait(refusal)) from refusal
 
 
-def retryable_of(error: httpx2.RequestError) -> Retryable:
+def retryable_of(error: Exception) -> Retryable:
     """Return what a call that got no answer failed of; another attempt may cure it."""
     # With the aiohttp transport a refused or dropped connection may arrive as a timeout as well; whether time ran
     # out, only the causes below it say.
@@ -70,10 +72,10 @@ def retryable_of(error: httpx2.RequestError) -> Retryable:
     )
 
 
-def _status_error(response: httpx2.Response) -> APIStatusError:
+def _status_error(response: httpx2.Response, content: bytes) -> APIStatusError:
     try:
-        body = msgspec.json.decode(response.content)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        body = msgspec.json.decode(content)
+    except _BROKEN:
         body = None
     said = body.get("error", body) if isinstance(body, dict) else body
     return APIStatusError("refused", response=response, body=said)
@@ -110,6 +112,8 @@ def _number(text: str | None) -> float | None:
 
 def _moment(text: str | None) -> datetime | None:
     try:
-        return parsedate_to_datetime(text or "")
-    except (TypeError, ValueError):
+        moment = parsedate_to_datetime(text or "")
+    except (TypeError, ValueError, OverflowError):
         return None
+    # A date in "-0000" has no zone for Python; HTTP knows only UTC.
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -62,9 +62,12 @@ async def budgets_of(
 
 
 async def slo_findings(
-    windows: WindowStore, policy: GatePolicy, scope: Scope, *, now: datetime
+    windows: WindowStore, policy: GatePolicy, scope: Scope, *, now: datetime, hold: bool = True
 ) -> tuple[Finding, ...]:
-    """Return what the budgets of one scope say now; nothing, and nothing is read, where there are no objectives."""
+    """Return what the budgets of one scope say now; nothing, and nothing is read, where there are no objectives.
+
+    For `hold` see `evaluate_gates`.
+    """
     if not policy.slo.objectives:
         return ()
     over = await stats_over(windows, policy, scope, now=now)
@@ -75,6 +78,7 @@ async def slo_findings(
         now=now,
         coverage_min=policy.coverage_min,
         exceptions=policy.exceptions,
+        hold=hold,
     )
 
 

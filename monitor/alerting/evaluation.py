@@ -11,6 +11,7 @@ from monitor.alerting.life import advance
 from monitor.alerting.observing import Observed, observe
 from monitor.alerting.regressions import Detection
 from monitor.alerting.store import AlertStore
+from monitor.alerting.unwatched import budget_unwatched, gate_unwatched
 from monitor.detection.critical import critical_findings
 from monitor.detection.finding import Finding, FindingKind, Outcome
 from monitor.detection.gates import GatePolicy, evaluate_gates
@@ -120,7 +121,7 @@ async def _evaluate_one(
     explained: set[str] = set()
     hold = not failures_depend(observed.window.counts)
     gates = evaluate_gates(observed.stats, policy, scope=observed.scope, now=now, asked=asked, hold=hold)
-    for finding in (*gates, *await slo_findings(windows, policy, observed.scope, now=now)):
+    for finding in (*gates, *await slo_findings(windows, policy, observed.scope, now=now, hold=hold)):
         alert = opened.get(finding.fingerprint)
         if alert is None and finding.outcome is not Outcome.FAIL:
             continue
@@ -145,11 +146,21 @@ async def _evaluate_one(
         if is_overall and after and after.state is AlertState.FIRING:
             explained.add(finding.labels["dimension"])
     for alert in mine:
-        if alert.kind is FindingKind.CRITICAL:
-            transition = quiet_down(alert, judged=_judged(observed, alert), now=now, policy=policy.critical)
-            if transition is not None and await alerts.commit(transition):
-                committed.append(transition)
+        transition = _outlived(observed, alert, policy, now)
+        if transition is not None and await alerts.commit(transition):
+            committed.append(transition)
     return committed
+
+
+def _outlived(observed: Observed, alert: Alert, policy: GatePolicy, now: datetime) -> Transition | None:
+    """Return what changes an alert that no finding speaks for now."""
+    if alert.kind is FindingKind.GATE:
+        return gate_unwatched(alert, policy, now=now)
+    if alert.kind is FindingKind.SLO:
+        return budget_unwatched(alert, policy.slo, now=now)
+    if alert.kind is FindingKind.CRITICAL:
+        return quiet_down(alert, judged=_judged(observed, alert), now=now, policy=policy.critical)
+    return None
 
 
 def _is_explained(finding: Finding, alert: Alert | None, explained: set[str]) -> bool:

@@ -7,6 +7,7 @@ from monitor.alerting.agreement import Agreement
 from monitor.alerting.changes import Sighting
 from monitor.detection.finding import Figure
 from monitor.intake.event import ChangeEvent, Moment, Value
+from monitor.judging.drift import Shift
 from monitor.windows.bucket import CRITICAL, OVERALL, readable
 from monitor.windows.case import Case, worst_first
 from monitor.windows.policy import ConfigurationKey
@@ -64,6 +65,8 @@ class Evidence(Value):
     course: tuple[Point, ...] = ()
     """The figure over the last day, for a small plot."""
     agreement: Agreement | None = None
+    judge_drift: Shift | None = None
+    """By how much the judge itself scores differently, where the anchors say that it has drifted."""
 
     @property
     def new_configurations(self) -> tuple[Change, ...]:

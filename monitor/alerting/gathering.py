@@ -4,13 +4,16 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Protocol
 
 from monitor.alerting.agreement import AgreementSource, Uncalibrated
 from monitor.alerting.alert import Alert, Transition
 from monitor.alerting.changes import ChangeLog, Changes, changes_near
 from monitor.alerting.evidence import Evidence, Point, concerns, explain, pick_cases
+from monitor.detection.finding import FindingKind
 from monitor.detection.gates import GatePolicy
 from monitor.intake.event import Environment
+from monitor.judging.drift import Shift
 from monitor.judging.rubric import CRITICAL_MAX
 from monitor.windows.bucket import CRITICAL, BucketCounts, Scope
 from monitor.windows.store import WindowStore
@@ -24,12 +27,23 @@ RUN_UP = timedelta(hours=6)
 """How much the plot shows of the time before an onset that lies long ago."""
 
 
+class DriftSource(Protocol):
+    """Whoever knows whether a judge has drifted since its anchors were pinned."""
+
+    async def drift(
+        self, dimension: str, *, judge_version: str, rubric_version: str, now: datetime
+    ) -> Shift | None:
+        """Return by how much, None where it has not, or nobody knows; raises StoreUnavailable."""
+        ...
+
+
 @dataclass(frozen=True)
 class Background:
     """What is known beside the windows: what changed, and how far the judge may be believed."""
 
     changes: ChangeLog | None = None
     agreement: AgreementSource = field(default_factory=Uncalibrated)
+    anchors: DriftSource | None = None
 
 
 async def with_gate_evidence(
@@ -76,6 +90,7 @@ async def with_gate_evidence(
         agreement=await background.agreement.agreement(
             judge_version=scope.judge_version, rubric_version=scope.rubric_version, dimension=dimension
         ),
+        judge_drift=await _drift(background, alert, scope, now.end),
     )
     return _with(transition, evidence)
 
@@ -147,6 +162,18 @@ async def _changes(background: Background, alert: Alert, until: datetime) -> Cha
         environment=Environment(alert.labels["environment"]),
         onset=alert.since,
         until=until,
+    )
+
+
+async def _drift(background: Background, alert: Alert, scope: Scope, now: datetime) -> Shift | None:
+    # A sustained change is told with the judge's shift taken off; a gate is held against the score as it is.
+    if background.anchors is None or alert.kind not in {FindingKind.GATE, FindingKind.SLO}:
+        return None
+    return await background.anchors.drift(
+        alert.labels["dimension"],
+        judge_version=scope.judge_version,
+        rubric_version=scope.rubric_version,
+        now=now,
     )
 
 

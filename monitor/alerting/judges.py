@@ -1,24 +1,30 @@
 """Judges' counters in, transitions of their own alerts out. Doing it twice changes nothing."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypedDict
 
-from monitor.alerting.alert import OPEN, Transition
+from monitor.alerting.alert import OPEN, Alert, AlertState, Transition, changed
 from monitor.alerting.life import advance
 from monitor.alerting.store import AlertStore
-from monitor.detection.finding import Finding, FindingKind, Outcome, Persistence
+from monitor.detection.finding import Failures, Finding, FindingKind, Outcome, Persistence
 from monitor.detection.judge_drift import CHECK, Anchored, anchored, drift_finding, over
-from monitor.detection.judge_health import health_finding
+from monitor.detection.judge_health import failures_depend, health_finding, silent_finding
+from monitor.intake.event import Environment
 from monitor.judging.anchors import AnchorPolicy, AnchorScore, AnchorStore
 from monitor.judging.drift import Shift, anchor_shift, shift_between
-from monitor.judging.health import HealthPolicy, HealthStore, health_of
+from monitor.judging.health import HealthPolicy, HealthStore, health_of, hour_of
 from monitor.judging.judgment import JudgeIdentity
+from monitor.judging.rubric import TargetKind
 from monitor.judging.shadow import SHADOW
+from monitor.windows.store import WindowStore
+from monitor.windows.window import window
 
 AT_ONCE = Persistence(for_minutes=15, clear_minutes=60)
 """The counters look back over hours themselves; a quarter keeps one bad minute at an hour's beginning quiet."""
+SILENT = timedelta(days=1)
+"""After this a judge that is not asked, though others are, is taken for replaced; nothing else would end its alert."""
 LOOK_BACK = timedelta(days=9)
 """How far back the onset of a drift is looked for."""
 
@@ -54,6 +60,41 @@ class LiveAnchors:
         pins, scores = await self.scores(now)
         return anchored(pins, scores, self.policy, now=now, **self.versions)
 
+    async def drift(
+        self, dimension: str, *, judge_version: str, rubric_version: str, now: datetime
+    ) -> Shift | None:
+        """Return by how much the judge has drifted on a dimension, None where it has not; raises StoreUnavailable."""
+        if (judge_version, rubric_version) != (self.judge.version, self.rubric_version):
+            return None
+        known = await self.read(now)
+        return known.shifts[dimension] if dimension in known.drifted else None
+
+
+@dataclass(frozen=True)
+class Speaking:
+    """The judges whose series speak, and where: their failures tell whether quality may still be told of."""
+
+    windows: WindowStore
+    judge_versions: Collection[str]
+    environments: Collection[Environment]
+
+    async def failures(self, judge_version: str, start: datetime, end: datetime) -> Failures | None:
+        """Return whether a judge's failures have to do with what it is asked; None if it has no say in quality."""
+        if judge_version not in self.judge_versions:
+            return None
+        scopes = [
+            scope
+            for scope in await self.windows.scopes()
+            if scope.judge_version == judge_version
+            and scope.target is TargetKind.CONVERSATION
+            and scope.environment in self.environments
+        ]
+        for scope in scopes:
+            counts = window(await self.windows.buckets(scope, start, end), start, end).counts
+            if failures_depend(counts, among=len(scopes)):
+                return Failures.CONCENTRATED
+        return Failures.SPREAD
+
 
 @dataclass(frozen=True)
 class AnchorShifts:
@@ -83,18 +124,38 @@ class AnchorShifts:
 
 
 async def evaluate_judges(
-    health: HealthStore, alerts: AlertStore, policy: HealthPolicy, *, now: datetime
+    health: HealthStore,
+    alerts: AlertStore,
+    policy: HealthPolicy,
+    *,
+    now: datetime,
+    speaking: Speaking | None = None,
 ) -> tuple[Transition, ...]:
-    """Look at every judge that spoke in the last hours and write what changes; the silent ones change nothing."""
-    return await _written(alerts, await findings_of(health, policy, now=now), now)
+    """Look at every judge that spoke in the last hours, and at those that did not while their alerts are open."""
+    findings = await findings_of(health, policy, now=now, speaking=speaking)
+    known = {finding.fingerprint for finding in findings}
+    silent = [
+        alert
+        for alert in await alerts.all(OPEN)
+        if alert.kind is FindingKind.JUDGE and "check" not in alert.labels and alert.fingerprint not in known
+    ]
+    lately = await health.read(now - SILENT, now) if silent else {}
+    asked = {tuple(name.split("|", 2)[:2]) for name in lately}
+    for alert in silent:
+        gone = bool(asked) and (alert.labels["judge"], alert.labels["stage"]) not in asked
+        findings.append(silent_finding(alert.labels, now=now, gone=gone))
+    return await _written(alerts, findings, now)
 
 
-async def evaluate_drift(live: LiveAnchors, alerts: AlertStore, *, now: datetime) -> tuple[Transition, ...]:
-    """Look at the live judge's anchors and write what changes; the drift of a judge that is gone is over."""
-    findings = [drift_finding(await live.read(now), live.judge, live.policy, now=now)]
+async def evaluate_drift(
+    live: LiveAnchors | None, alerts: AlertStore, *, now: datetime
+) -> tuple[Transition, ...]:
+    """Look at the live judge's anchors and write what changes; without them, or their judge, a drift is over."""
+    findings = [drift_finding(await live.read(now), live.judge, live.policy, now=now)] if live else []
+    fingerprints = {finding.fingerprint for finding in findings}
     for alert in await alerts.all(OPEN):
         of_drift = alert.kind is FindingKind.JUDGE and alert.labels.get("check") == CHECK
-        if of_drift and alert.fingerprint != findings[0].fingerprint:
+        if of_drift and alert.fingerprint not in fingerprints:
             findings.append(over(alert.labels, now=now))
     return await _written(alerts, findings, now)
 
@@ -107,13 +168,41 @@ async def _written(alerts: AlertStore, findings: Sequence[Finding], now: datetim
             continue
         alert = await alerts.get(finding.fingerprint)
         transition = advance(alert, finding, now=now, persistence=AT_ONCE)
+        if alert is not None and now >= alert.failed_at:
+            transition = _told_of_failures(alert, transition, finding, now)
         if transition is not None and await alerts.commit(transition):
             transitions.append(transition)
     return tuple(transitions)
 
 
-async def findings_of(health: HealthStore, policy: HealthPolicy, *, now: datetime) -> list[Finding]:
+def _told_of_failures(
+    alert: Alert, transition: Transition | None, finding: Finding, now: datetime
+) -> Transition | None:
+    """Keep what an alert says of its judge's failures up to date: by that it mutes, and only while it is seen."""
+    after = transition.alert if transition else alert
+    if after.state is not AlertState.FIRING or after.finding.failures is finding.failures:
+        return transition
+    same = Finding.model_validate(dict(after.finding) | {"failures": finding.failures})
+    if transition is None:
+        said = f"its failures are {finding.failures}" if finding.failures else "no failures are seen now"
+        return changed(after, now, said, notify=False, finding=same)
+    told = Alert.model_validate(dict(after) | {"finding": same})
+    return Transition.model_validate(dict(transition) | {"alert": told})
+
+
+async def findings_of(
+    health: HealthStore, policy: HealthPolicy, *, now: datetime, speaking: Speaking | None = None
+) -> list[Finding]:
     """Return one finding for each judge that spoke; one on trial is shown, and wakes nobody."""
-    counters = await health.read(now - timedelta(hours=policy.hours), now)
-    known = [health_of(name, one) for name, one in counters.items()]
-    return [health_finding(one, policy, now=now) for one in known if one.stage != SHADOW]
+    start = hour_of(now - timedelta(hours=policy.hours))
+    counters = await health.read(start, now)
+    found = []
+    for one in (health_of(name, counts) for name, counts in counters.items()):
+        if one.stage == SHADOW:
+            continue
+        finding = health_finding(one, policy, now=now)
+        if speaking is not None and finding.outcome is Outcome.FAIL:
+            failures = await speaking.failures(one.judge_version, start, now)
+            finding = health_finding(one, policy, now=now, failures=failures)
+        found.append(finding)
+    return found

@@ -24,6 +24,10 @@ ALERTNAMES: Mapping[str, str] = {
 }
 
 
+FAILURES = "failures"
+"""The one label that changes while an alert fires, for inhibition alone."""
+
+
 class LabelRule(BaseModel):
     """Labels that the configuration adds, such as the team that owns an assistant."""
 
@@ -39,7 +43,10 @@ def alertname(kind: FindingKind) -> str:
 
 
 def routing_labels(alert: Alert, added: Sequence[LabelRule] = ()) -> dict[str, str]:
-    """Return an alert's identity with its kind and severity; a segment `intent=returns` is a label intent too."""
+    """Return an alert's identity with its kind and severity; a segment `intent=returns` is a label intent too.
+
+    `failures` (spread, concentrated) says of a judge that fails now whether that mutes what it says of quality.
+    """
     labels = dict(alert.labels)
     key, is_pair, value = labels.get("segment", OVERALL).partition("=")
     if is_pair:
@@ -49,6 +56,8 @@ def routing_labels(alert: Alert, added: Sequence[LabelRule] = ()) -> dict[str, s
         "finding": str(alert.kind),
         "severity": str(alert.severity),
     }
+    if alert.finding.failures is not None:
+        labels[FAILURES] = str(alert.finding.failures)
     for rule in added:
         if all_match(rule.matchers, labels):
             labels |= rule.set

@@ -233,6 +233,9 @@ def _amount(alert: Alert) -> Iterator[str]:
         case FindingKind.GATE | FindingKind.SLO | FindingKind.JUDGE | FindingKind.CONFIGURATION:
             figures = alert.evidence.figures if alert.evidence else alert.finding.figures
             yield from (_figure(figure) for figure in figures if figure.limit is not None)
+            if alert.evidence and (drift := alert.evidence.judge_drift):
+                said = f"the judge itself has drifted by {drift.words} points"
+                yield f"{said}, by {drift.n} anchors; that is in the figures"
         case FindingKind.REGRESSION | FindingKind.CRITICAL_RATE | FindingKind.SIGNAL:
             yield from sustained_lines(alert)
         case FindingKind.DELIVERY | FindingKind.WATCHDOG:

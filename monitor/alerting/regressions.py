@@ -15,6 +15,7 @@ from monitor.alerting.life import ended, fired, opened
 from monitor.alerting.observing import Observed
 from monitor.alerting.signals import SignalReader
 from monitor.alerting.store import AlertStore
+from monitor.alerting.unwatched import change_unwatched
 from monitor.detection.baseline import Baseline
 from monitor.detection.census import CENSUS
 from monitor.detection.counts import SeriesKey
@@ -108,6 +109,10 @@ class Detection:
             ended_before |= told_before
             readings |= found_there
         found = _ends(firing, readings, observed, now)
+        unread = (
+            change_unwatched(firing[key], baseline, self._policy, now=now) for key in firing.keys() - readings
+        )
+        found += [transition for transition in unread if transition is not None]
         over = {one.alert.fingerprint for one in found}
         held = _is_held(observed, gates)
         for incident in _incidents(readings, firing):

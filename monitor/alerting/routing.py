@@ -15,16 +15,16 @@ from monitor.alerting.receiver_policy import ReceiverPolicy
 from monitor.alerting.routes import Node, Route, matching, tree
 from monitor.alerting.times import NamedTimes
 from monitor.alerting.watchdog import WatchdogPolicy
-from monitor.detection.finding import Severity
-from monitor.detection.judge_drift import CHECK as DRIFT
+from monitor.detection.finding import Failures, Severity
 from monitor.windows.bucket import OVERALL
 
 NOBODY = "nobody"
 """The receiver that is always there and tells nobody: `monitor alerts list` shows what goes to it."""
 DEFAULT_INHIBIT_RULES = (
-    # While the judge fails, what it says of quality is no news. Its drift is none of that: it is reckoned with.
+    # While the judge fails whatever it is asked, what it says of quality is no news. Failures that come with a prompt
+    # or a stratum may hide the bad answers, and mute nothing; nor does drift, which is reckoned with.
     InhibitRule(
-        source_matchers=(matcher("finding=judge"), matcher(f"check!={DRIFT}")),
+        source_matchers=(matcher("finding=judge"), matcher(f"failures={Failures.SPREAD}")),
         target_matchers=(matcher('finding=~"gate|slo|regression|critical_rate"'),),
     ),
     # Who is woken for a fast burn needs no ticket for a slow one.

@@ -24,7 +24,7 @@ from monitor.alerting.deciding import (
 from monitor.alerting.decision import TEXT_MAX, Verdict
 from monitor.alerting.render import title
 from monitor.cli.alerts import the_one
-from monitor.cli.asking import JsonOption, Looks, NameOption, looking, minute, printed, screen
+from monitor.cli.asking import JsonOption, Looks, NameOption, latest, looking, minute, printed, show_table
 from monitor.cli.context import EXIT_USAGE
 from monitor.cli.pages import pages
 
@@ -99,8 +99,8 @@ def precision(
     as_json: JsonOption = False,
 ) -> None:
     """Show how often our alerts were worth it, of those that somebody decided."""
-    with looking(name) as (_, _, looks):
-        found = precision_of(looks.alerts(), since=wall_now() - timedelta(days=days))
+    with looking(name) as (_, policy, looks):
+        found = precision_of(looks.alerts(), since=latest(policy, looks) - timedelta(days=days))
     if as_json:
         printed(json.dumps([_values(one) for one in found], indent=2))
         return
@@ -111,7 +111,7 @@ def precision(
         share = "-" if one.precision is None else f"{one.precision:.0%}"
         counts = (str(one.verdicts.get(verdict, 0)) for verdict in Verdict)
         table.add_row(one.severity, one.kind, str(one.fired), str(one.decided), *counts, share)
-    screen().print(table)
+    show_table(table, f"Nothing fired in the last {days} days.")
 
 
 def _act(alert_id: str, name: str | None, act: Callable[[Alert], Transition | Refused]) -> None:

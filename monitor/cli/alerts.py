@@ -14,7 +14,7 @@ from monitor.alerting.muting import muted
 from monitor.alerting.receiver import Notification
 from monitor.alerting.render import as_json as notification_json
 from monitor.alerting.render import as_text, title
-from monitor.cli.asking import JsonOption, NameOption, looking, minute, printed, screen
+from monitor.cli.asking import JsonOption, NameOption, looking, minute, printed, show_table
 
 app = typer.Typer(help="What fires, and what fired.", no_args_is_help=True)
 
@@ -43,7 +43,7 @@ def list_alerts(
         times = (minute(one.since), minute(one.resolved_at))
         row = (one.state, one.severity, title(one).replace("[", r"\["), *times, by_people(one))
         table.add_row(one.fingerprint, *row)
-    screen().print(table)
+    show_table(table, "No alert is open, and none has ended of late.")
     for why in dict.fromkeys(quiet.values()):
         ids = [fingerprint for fingerprint, own in quiet.items() if own == why]
         printed(f"Muted, their receivers are not told: {', '.join(ids)}. By {why}")

@@ -8,6 +8,7 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 from rich.console import Console
+from rich.table import Table
 
 from agents.services import Stores, wall_now
 from monitor.adapters.kafka_admin import BrokerUnavailable, KafkaAdmin
@@ -139,6 +140,10 @@ class Looks(Views):
         """Put these in the place of the pinned scores."""
         self._ask(lambda stores: stores.anchors.repin(pins, **live.versions))
 
+    def splice(self, old_judge: str, new_judge: str) -> Splice | None:
+        """Return how the series of one judge go on under another, None where nobody migrated."""
+        return self._ask(lambda stores: stores.splices.get(old_judge=old_judge, new_judge=new_judge))
+
     def put_splice(self, splice: Splice) -> None:
         """Keep how the series of one judge go on under another."""
         self._ask(lambda stores: stores.splices.put(splice))
@@ -194,10 +199,10 @@ class Looks(Views):
         return self._ask(lambda stores: stores.windows.scopes())
 
     def waiting_notifications(self, limit: int = 1000) -> int:
-        """Count what people have not been told yet, up to a limit."""
+        """Count what people have not been told: what no group took up, to a limit, and what waits for receivers."""
 
         async def count(stores: Stores) -> int:
-            return len(await stores.alerts.outbox(limit))
+            return len(await stores.alerts.outbox(limit)) + await stores.groups.waiting_count()
 
         return self._ask(count)
 
@@ -226,8 +231,13 @@ class Looks(Views):
 
         return self._ask(write)
 
-    def forget(self, conversation_id: str, judgment_ids: Sequence[str]) -> Forgotten:
-        """Erase the words of a conversation in Redis; figures stay. Doing it again changes nothing."""
+    def forget(
+        self, conversation_id: str, judgment_ids: Sequence[str], *, again: Sequence[str] = ()
+    ) -> Forgotten:
+        """Erase the words of a conversation in Redis; figures stay. Doing it again changes nothing.
+
+        `again` are the ids of answers that may be kept though no record names them.
+        """
 
         async def erase(stores: Stores) -> Forgotten:
             cases = await stores.windows.forget(conversation_id)
@@ -238,7 +248,7 @@ class Looks(Views):
             messages = await stores.alerts.forget(conversation_id) + await stores.groups.forget(
                 conversation_id
             )
-            await stores.answers.forget(list(judgment_ids))
+            await stores.answers.forget([*judgment_ids, *again])
             # Its record comes last: it names the judgments, should this have to be done again.
             texts = await stores.conversations.forget(conversation_id)
             return Forgotten(texts, len(judgment_ids), cases, alerts, messages)
@@ -305,6 +315,14 @@ def screen() -> Console:
     """Return the console; a pipe has no width of its own, and 80 columns would cut every table."""
     console = Console()
     return console if console.is_terminal else Console(width=PIPE_WIDTH)
+
+
+def show_table(table: Table, nothing: str) -> None:
+    """Print a table, or a sentence in the place of one without rows."""
+    if table.row_count:
+        screen().print(table)
+    else:
+        screen().print(nothing, soft_wrap=True, highlight=False, markup=False)
 
 
 def printed(value: Any) -> None:

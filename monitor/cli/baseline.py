@@ -1,4 +1,4 @@
-"""`monitor baseline pin|show|diff|list`: what is normal, from which span, and who vouched for it."""
+"""`monitor baseline pin|carry|show|diff|list`: what is normal, from which span, and who vouched for it."""
 
 import asyncio
 import json
@@ -21,11 +21,13 @@ from monitor.cli.baseline_shown import (
     whose_of,
 )
 from monitor.cli.context import EXIT_USAGE
+from monitor.cli.judge_compare import LIVE, version_of
 from monitor.clock import floor
 from monitor.detection.baseline import Baseline, diff
 from monitor.detection.pinning import Pinned, lacking, overall_series, pinned_of
 from monitor.judging.rubric import TargetKind
 from monitor.policy import Policy
+from monitor.review.migration import Splice, carried_over
 from monitor.sampling.sampler import BUCKET_SECONDS
 from monitor.settings import Settings
 from monitor.windows.bucket import Scope, readable
@@ -46,7 +48,9 @@ def pin(  # noqa: PLR0917 - typer's options
     short: Annotated[
         bool, typer.Option("--short", help="Take a span of fewer days than are wanted.")
     ] = False,
-    author: Annotated[str, typer.Option("--author", help="Who vouches for it.", envvar="USER")] = "unknown",
+    author: Annotated[
+        str, typer.Option("--by", "--author", help="Who vouches for it.", envvar="USER")
+    ] = "unknown",
     name: NameOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -73,6 +77,46 @@ def pin(  # noqa: PLR0917 - typer's options
         printed(f"{line_of(one)}; id {one.baseline.id}")
 
 
+@app.command("carry")
+def carry(  # noqa: PLR0917 - typer's options
+    old: Annotated[str, typer.Argument(help="Version of the judge that the baselines are of.")],
+    new: Annotated[str, typer.Argument(help="The judge after it: its version, live or shadow.")] = LIVE,
+    assistant: AssistantOption = None,
+    author: Annotated[str, typer.Option("--author", help="Who vouches for it.", envvar="USER")] = "unknown",
+    name: NameOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Carry the baselines of an old judge over to a new one, by the offsets of `monitor judge migrate`."""
+    with looking(name) as (settings, policy, looks):
+        versions = (version_of(old, settings, policy), version_of(new, settings, policy))
+        splice = looks.splice(*versions)
+        if splice is None:
+            _refused(
+                f"nobody migrated from {versions[0]} to {versions[1]}: run `monitor judge migrate {old} {new}`"
+            )
+        kept = looks.baselines()
+        current = {one.scope.id: one for one in reversed(kept)}
+        chosen = [
+            one
+            for one in current.values()
+            if (one.scope.judge_version, one.scope.rubric_version) == (splice.old_judge, splice.old_rubric)
+            and assistant in {None, readable(one.scope.assistant)}
+        ]
+        if not chosen:
+            _refused(
+                f"the judge {splice.old_judge} has no baseline to carry over; see `monitor baseline list`"
+            )
+        done = [_carried(one, splice, policy, author) for one in chosen]
+        for one in done:
+            looks.pin(one)
+    if as_json:
+        printed(json.dumps([values_of(one) for one in done], indent=2))
+        return
+    for one in done:
+        printed(f"{line_of(one)}; id {one.baseline.id}")
+    printed("Critical failures, and dimensions without an offset, are watched again from the next pin on.")
+
+
 @app.command("show")
 def show(
     release: Annotated[str | None, typer.Argument(help="Its name or id; without it the current one.")] = None,
@@ -88,7 +132,11 @@ def show(
             else _current(looks, _speaking(looks, settings, policy, assistant))
         )
     if not chosen:
-        _refused(f"no baseline: {HOW}")
+        _refused(
+            f"no baseline is called {release}; see `monitor baseline list`"
+            if release
+            else f"no baseline: {HOW}"
+        )
     if as_json:
         printed(
             json.dumps(
@@ -198,9 +246,10 @@ def _pinned(
     )
     wrong = lacking(series, wanted)
     if wrong is not None and not (short and wrong.curable):
-        _refused(f"{whose_of(scope)}: {wrong.reason}")
+        cure = ". Wait, or take it with --short" if wrong.curable else ""
+        _refused(f"{whose_of(scope)}: {wrong.reason}{cure}")
     if wrong is not None:
-        sys.stderr.write(f"monitor: {whose_of(scope)}: taken with --short although {wrong.reason}\n")
+        sys.stderr.write(f"monitor: {whose_of(scope)}: taken with --short, although {wrong.reason}\n")
     # The census has no judge: what it counts is normal whatever the judge is.
     series += overall_series(
         looks.census(*span, policy.sampling.strata).get((scope.assistant, scope.environment), {}),
@@ -211,6 +260,15 @@ def _pinned(
     pinned = pinned_of(scope, series, release=release, at=wall_now(), by=author, policy=wanted)
     looks.pin(pinned)
     return pinned
+
+
+def _carried(pinned: Pinned, splice: Splice, policy: Policy, author: str) -> Pinned:
+    scope = Scope.model_validate(
+        pinned.scope.model_dump() | {"judge_version": splice.new_judge, "rubric_version": splice.new_rubric}
+    )
+    wanted = policy.monitor.detection.baseline
+    baseline = carried_over(pinned.baseline, splice, scope_id=scope.id, policy=wanted)
+    return Pinned(scope=scope, baseline=baseline, pinned_at=wall_now(), pinned_by=author)
 
 
 def _speaking(looks: Looks, settings: Settings, policy: Policy, assistant: str | None) -> list[Scope]:
@@ -255,8 +313,9 @@ def _named(looks: Looks, wanted: str, assistant: str | None) -> list[Pinned]:
 def _one(found: Sequence[Pinned], wanted: str) -> Pinned:
     if len(found) == 1:
         return found[0]
-    cure = "see `monitor baseline list`" if not found else "give its id, or --assistant"
-    return _refused(f"{len(found)} baselines are called {wanted}; {cure}")
+    if not found:
+        _refused(f"no baseline is called {wanted}; see `monitor baseline list`")
+    return _refused(f"{len(found)} baselines are called {wanted}; give its id, or --assistant")
 
 
 def _lately(looks: Looks, policy: Policy, scope: Scope, hours: float) -> Baseline:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from agents.anchors import load_anchors
 from monitor.cli.context import EXIT_USAGE, load, sentences
 from monitor.cli.status import who_judges
 from monitor.detection.finding import Severity
@@ -28,8 +29,8 @@ def check(
     """Check all files together and say in a few lines what is watched; exit status 2 with what is wrong."""
     with sentences():
         settings, policy = load(config=config) if config else load()
-    for line in watched(settings, policy):
-        typer.echo(line)
+        lines = tuple(watched(settings, policy))
+    typer.echo("\n".join(lines))
 
 
 @app.command()
@@ -61,6 +62,25 @@ def watched(settings: Settings, policy: Policy) -> Iterable[str]:
         yield f"  {name}: {_gate(gate)}; {gate.severity}"
     if gates.critical_rate:
         yield f"  critical rate: at most {gates.critical_rate.max:.2%}; {gates.critical_rate.severity}"
+    for name, share in gates.slo.objectives.items():
+        yield f"  objective {name}: pass@4 of {share:.1%} over {gates.slo.period_days} days"
+    detection = policy.monitor.detection
+    yield (
+        f"Sustained changes: beside {', '.join(detection.segments) or 'no segment'}, "
+        "once a baseline is pinned; see `monitor baseline list`"
+    )
+    anchors, shadow = policy.monitor.judge.anchors, policy.monitor.judge.shadow
+    yield (
+        f"Anchors: {len(load_anchors(settings, policy))}, of which {anchors.per_round} are judged "
+        f"every {anchors.every_minutes:g} minutes"
+        if anchors.every_minutes
+        else "Anchors: none, so that a drift of the judge is not seen"
+    )
+    yield (
+        f"On trial: {shadow.cohort.share:.0%} of the sample; start `monitor work shadow`"
+        if shadow
+        else "On trial: no judge"
+    )
     for severity in Severity:
         names = policy.routing.receivers_of(severity)
         yield f"Told of {severity}: {', '.join(names) or 'nobody'}; see `monitor routes test severity={severity}`"

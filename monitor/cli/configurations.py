@@ -13,7 +13,17 @@ from rich.table import Table
 
 from agents.services import wall_now
 from monitor.alerting.changes import Aspect, combined
-from monitor.cli.asking import JsonOption, Looks, NameOption, latest, looking, minute, printed, screen
+from monitor.cli.asking import (
+    JsonOption,
+    Looks,
+    NameOption,
+    latest,
+    looking,
+    minute,
+    printed,
+    screen,
+    show_table,
+)
 from monitor.cli.context import EXIT_USAGE
 from monitor.detection.registry import (
     NOTHING,
@@ -97,8 +107,12 @@ def list_configurations(
     if as_json:
         printed(json.dumps([one.model_dump(mode="json") for one in found], indent=2))
         return
+    nothing = (
+        f"No configuration is registered, and none has served in the last {hours} h. "
+        "The check begins with the first `monitor configurations add`."
+    )
+    show_table(_table(found, hours), nothing)
     console = screen()
-    console.print(_table(found, hours))
     watched = {one.assistant for one in found if one.id}
     for assistant in sorted({one.assistant for one in found} - watched):
         told = f"{assistant}: no configuration is registered, so none of its answers raises an alert"
@@ -200,7 +214,7 @@ def _table(found: Sequence[Line], hours: int) -> Table:
         row = (
             one.id or "NOT EVALUATED",
             whose,
-            _words(one.values) or "various, too many to tell apart",
+            _words(one.values).replace(" ", "\n") or "various, too many to tell apart",
             f"{one.share:.1%}" if one.environment else "-",
             str(one.conversations),
             minute(one.first_seen),

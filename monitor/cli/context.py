@@ -21,7 +21,8 @@ def sentences() -> Iterator[None]:
     try:
         yield
     except StoreUnavailable as error:
-        sys.stderr.write(f"monitor: Redis: {error}; is MONITOR_REDIS right and the server up?\n")
+        told = str(error).rstrip(".")
+        sys.stderr.write(f"monitor: Redis: {told}; is MONITOR_REDIS right and the server up?\n")
         raise SystemExit(EXIT_USAGE) from None
     except EXPECTED as error:
         sys.stderr.write(f"monitor: {error}\n")

@@ -13,7 +13,7 @@ from rich.table import Table
 from agents.services import wall_now
 from monitor.adapters.kafka_admin import Held
 from monitor.adapters.kafka_sender import KafkaSender
-from monitor.cli.asking import JsonOption, NameOption, broker, loaded, minute, printed, screen
+from monitor.cli.asking import JsonOption, NameOption, broker, loaded, minute, printed, screen, show_table
 from monitor.cli.context import EXIT_USAGE, sentences
 from monitor.hops.retry import NoWayBack, way_back
 from monitor.intake.dead_letter import DeadLetter
@@ -66,9 +66,10 @@ def list_letters(
     if as_json:
         printed(json.dumps([values_of(one) for one in chosen], indent=2))
         return
-    console = screen()
-    console.print(table_of(chosen))
-    console.print(f"{len(chosen)} dead letters, {sum(one.retried for one in kept)} retried before")
+    retried = f"{sum(one.retried for one in kept)} retried before"
+    show_table(table_of(chosen), f"No dead letters; {retried}.")
+    if chosen:
+        screen().print(f"{len(chosen)} dead letters, {retried}")
 
 
 @app.command("retry")

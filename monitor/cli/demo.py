@@ -42,8 +42,8 @@ WINDOW = timedelta(hours=6)
 PINNED_TO = START + timedelta(days=6)
 """Where the baseline ends, nine hours before the release."""
 SHOWN = {
-    FindingKind.GATE: "the gate that the release misses, as whoever is on call gets it",
-    FindingKind.REGRESSION: "the same release against what was normal before it: since when, how much, and where",
+    FindingKind.GATE: "the release misses a gate: what whoever is on call gets",
+    FindingKind.REGRESSION: "the release against what was normal before it",
 }
 _HERE = Path(__file__).resolve().parent.parent / "demo"
 
@@ -201,7 +201,7 @@ def _tell(
     for alert in fired:
         line = f"{alert.firings[0]:%a %d %b %H:%M}  {alert.severity:6} {title(alert)}"
         console.print(line, markup=False, highlight=False, soft_wrap=True)
-    console.rule("who was woken, had routing.yaml been followed at the shop's own time")
+    console.rule("who was woken, by the shop's own clock")
     for line in map(said, rung):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 

@@ -34,8 +34,8 @@ def screen(look: Look) -> RenderableType:
     """Draw one look."""
     judged = sum(count for name, count in look.funnel.judgments.items() if name.endswith(" judged"))
     head = Text(
-        f"{look.evaluated:%A %d %B %H:%M}  evaluated    {look.sent} events sent    "
-        f"{look.funnel.sampled} kept    {judged} judgments    {look.funnel.open} open"
+        f"{look.evaluated:%a %d %b %H:%M}  {look.sent} events  {look.funnel.sampled} kept  "
+        f"{judged} judgments  {look.funnel.open} open"
     )
     return Group(head, _windows(look), *_alerts(look.alerts), Text())
 

@@ -1,5 +1,6 @@
 """`monitor forget ID`: a person's words erased, the figures kept."""
 
+import contextlib
 import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
@@ -8,13 +9,16 @@ from typing import Annotated
 import typer
 import xxhash
 
-from agents.services import wall_now
+from agents.services import build_judge, wall_now
 from monitor.adapters.kafka_admin import Held
 from monitor.adapters.kafka_sender import KafkaSender
 from monitor.cli.asking import Forgotten, NameOption, broker, looking, moment
 from monitor.conversations.store import Explained
-from monitor.judging.judgment import Record
+from monitor.judging.judgment import Record, Target, judgment_id
+from monitor.judging.rubric import TargetKind
+from monitor.policy import ConfigError, Policy, shadow_of
 from monitor.publishing import Outgoing
+from monitor.settings import Settings
 from monitor.topics import (
     ALERTS,
     ARCHIVE,
@@ -50,7 +54,12 @@ def forget(
         KafkaSender(settings).send(
             [Outgoing(prefix + ARCHIVE, key, None, partition) for key, partition in wanted.items()]
         )
-        gone = looks.forget(conversation_id, [record.judgment_id for record in known.records])
+        revisions = {*revisions_of(conversation_id, held), *_revisions(known)}
+        gone = looks.forget(
+            conversation_id,
+            [record.judgment_id for record in known.records],
+            again=rejudged_ids(conversation_id, revisions, _judges(settings, policy)),
+        )
         rest = remains(
             topics(policy.monitor.topics, namespace=settings.namespace), prefix=prefix, now=wall_now()
         )
@@ -60,10 +69,33 @@ def forget(
 
 def keys_of(conversation_id: str, known: Explained[Record]) -> list[bytes]:
     """Return the archive's keys that follow from the record."""
-    revisions = range(1, known.stored.revision + 1) if known.stored else ()
     return [
-        *(f"{conversation_id}/r{revision}".encode() for revision in revisions),
+        *(f"{conversation_id}/r{revision}".encode() for revision in _revisions(known)),
         *(f"{conversation_id}/j/{record.judgment_id}".encode() for record in known.records),
+    ]
+
+
+def revisions_of(conversation_id: str, keys: Iterable[bytes]) -> set[int]:
+    """Return the revisions whose texts the archive holds."""
+    own = re.compile(re.escape(conversation_id).encode() + rb"/r(\d+)")
+    return {int(found[1]) for key in keys if (found := own.fullmatch(key))}
+
+
+def rejudged_ids(
+    conversation_id: str, revisions: Iterable[int], judges: Iterable[tuple[str, str]]
+) -> list[str]:
+    """Return under which ids `monitor judge migrate` may have kept an answer, which no record names.
+
+    `judges` are those that can judge anew, by rubric and judge version.
+    """
+    whole = [
+        Target(kind=TargetKind.CONVERSATION, conversation_id=conversation_id, revision=revision)
+        for revision in sorted(revisions)
+    ]
+    return [
+        judgment_id(target, rubric_version=rubric, judge_version=judge)
+        for rubric, judge in judges
+        for target in whole
     ]
 
 
@@ -114,6 +146,20 @@ def report(
     for topic, until in sorted(rest.items(), key=lambda one: one[1]):
         what = "  (messages about alerts that cited it)" if topic.endswith(ALERTS) else ""
         yield f"  {topic}: {moment(until)}{what}"
+
+
+def _revisions(known: Explained[Record]) -> range:
+    return range(1, known.stored.revision + 1) if known.stored else range(0)
+
+
+def _judges(settings: Settings, policy: Policy) -> list[tuple[str, str]]:
+    found = []
+    for one in (policy, shadow_of(policy)):
+        # Words are erased where no judge could be built as well.
+        with contextlib.suppress(ConfigError):
+            if one is not None:
+                found.append((one.rubric.version, build_judge(settings, one).identity.version))
+    return found
 
 
 def _partition(conversation_id: str, partitions: int) -> int:

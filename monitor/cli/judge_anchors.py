@@ -39,6 +39,9 @@ def pin(
                 f"judge.anchors.every_minutes ({live.policy.every_minutes}) of a worker's start"
             )
         moved = sum(one != pins.get(one.anchor) for one in wanted)
+        if not moved:
+            typer.echo(f"Judge {judge.version} has no score that is newer than the {len(pins)} pinned ones.")
+            return
         if not yes:
             typer.confirm(
                 f"Pin {len(wanted)} anchors of judge {judge.version}, {moved} of them to newer scores?",

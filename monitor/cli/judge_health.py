@@ -9,8 +9,17 @@ from rich.console import Console
 from rich.table import Table
 
 from agents.anchors import load_anchors
-from agents.services import wall_now
-from monitor.cli.asking import JsonOption, Looks, NameOption, looking, moment, printed, screen
+from monitor.cli.asking import (
+    JsonOption,
+    Looks,
+    NameOption,
+    latest,
+    looking,
+    moment,
+    printed,
+    screen,
+    show_table,
+)
 from monitor.cli.status import who_judges
 from monitor.detection.judge_drift import Anchored
 from monitor.judging.anchors import as_expected, newest
@@ -27,7 +36,7 @@ def judge_health(
 ) -> None:
     """Show failures, latency and cost of every judge, and the live one's drift; exit status 1 if one is not well."""
     with looking(name) as (settings, policy, looks):
-        end: datetime = looks.newest() or wall_now()
+        end = latest(policy, looks)
         found = looks.judge_health(end, hours)
         limits = policy.monitor.judge.health
         judge, _ = who_judges(settings, policy)
@@ -48,7 +57,7 @@ def judge_health(
         printed(json.dumps(told, indent=2))
     else:
         console = screen()
-        console.print(table_of(found, hours))
+        show_table(table_of(found, hours), f"No judge has a record in the last {hours} h.")
         for one in found:
             for line in details_of(one, limits):
                 console.print(line, soft_wrap=True, markup=False)
@@ -116,7 +125,7 @@ def show_anchors(known: Anchored, expected: dict[str, Share], console: Console) 
         soft_wrap=True,
     )
     table = Table(title="Shift against the pinned scores, points", title_justify="left")
-    for head in ("dimension", "shift [95 %]", "anchors", "scores", "noise", "as expected", ""):
+    for head in ("dimension", "shift [95 %]", "anchors", "scores", "noise", "as expected", "drift"):
         table.add_column(head)
     for name in sorted(known.shifts.keys() | expected.keys()):
         shift = known.shifts.get(name)
@@ -128,7 +137,7 @@ def show_anchors(known: Anchored, expected: dict[str, Share], console: Console) 
             str(shift.repeats) if shift else "0",
             "-" if shift is None or shift.noise is None else f"{shift.noise:.2f}",
             _share(expected[name]) if name in expected else "-",
-            f"DRIFTED since {moment(since)}" if since else "",
+            f"DRIFTED since {moment(since)}" if since else "none" if shift else "-",
         )
     console.print(table)
 

@@ -6,10 +6,9 @@ from typing import Annotated
 
 import typer
 
-from agents.services import wall_now
 from monitor.alerting.receiver import Notification
 from monitor.alerting.shifts import PAGES_MAX, SHIFT, Paging, paging, played
-from monitor.cli.asking import JsonOption, NameOption, broker, looking, minute, printed
+from monitor.cli.asking import JsonOption, NameOption, broker, latest, looking, minute, printed
 from monitor.topics import ALERTS
 
 HOURS = f"{SHIFT / timedelta(hours=1):g} h"
@@ -26,7 +25,7 @@ def pages(
         with broker(settings) as admin:
             held = admin.read(settings.topic_prefix + ALERTS)
             record = [Notification.model_validate_json(one.value) for one in held if one.value]
-    since = wall_now() - timedelta(days=days)
+        since = latest(policy, looks) - timedelta(days=days)
     told = [one for one in played(policy.routing, record, silences) if not days or one.at >= since]
     found = paging(told)
     if as_json:
@@ -35,7 +34,11 @@ def pages(
     for one in found:
         printed(said(one))
     if not found:
-        printed("Nobody was told of anything.")
+        printed(
+            f"Nobody was told of anything in the last {days} days."
+            if days
+            else "Nobody was told of anything."
+        )
 
 
 def said(one: Paging) -> str:

@@ -15,11 +15,11 @@ from monitor.alerting.labels import routing_labels
 from monitor.alerting.matchers import braced, matcher
 from monitor.alerting.routes import duration
 from monitor.alerting.silence import Silence, a_silence, expired
-from monitor.cli.asking import JsonOption, NameOption, looking, minute, printed, screen
+from monitor.cli.asking import JsonOption, NameOption, looking, minute, printed, show_table
 from monitor.cli.context import EXIT_USAGE
 
 app = typer.Typer(help="Mute notifications for a time; evaluation goes on.", no_args_is_help=True)
-AuthorOption = Annotated[str, typer.Option("--author", help="Who answers for it.", envvar="USER")]
+AuthorOption = Annotated[str, typer.Option("--by", "--author", help="Who answers for it.", envvar="USER")]
 
 
 @app.command("add")
@@ -78,7 +78,7 @@ def list_silences(
         over = "" if one.ends_at > now else " (over)"
         row = (braced(one.matchers), minute(one.ends_at) + over, one.author, one.reason)
         table.add_row(one.id, *(text.replace("[", r"\[") for text in row))
-    screen().print(table)
+    show_table(table, "Nothing is muted." if not every else "No silence is kept.")
 
 
 @app.command("expire")

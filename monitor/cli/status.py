@@ -169,6 +169,10 @@ def funnel_table(funnel: Funnel) -> Table:
     return table
 
 
+def _nothing(namespace: str) -> str:
+    return f"No event was received in the namespace {namespace}; another one: --name or MONITOR_NAMESPACE"
+
+
 def meaning(outcome: str) -> str:
     """Return an outcome in words."""
     kind, _, rule = outcome.partition(":")
@@ -179,7 +183,7 @@ def meaning(outcome: str) -> str:
 
 def show(found: Status, console: Console) -> None:
     """Print a status for people."""
-    console.print(funnel_table(found.funnel))
+    console.print(funnel_table(found.funnel) if found.received else _nothing(found.namespace))
     if found.funnel.judgments:
         console.print("Judgments: " + _counts(found.funnel.judgments))
     if found.funnel.closed:

@@ -10,7 +10,7 @@ from monitor.alerting.plot import NOTHING
 from monitor.cli.asking import JsonOption, NameOption, looking, moment, printed, screen
 from monitor.cli.baseline import unpinned_lines
 from monitor.cli.status import first_judge
-from monitor.cli.windows_read import granularity_of, newest_end, slot_length
+from monitor.cli.windows_read import granularity_of, newest_end, slot_length, slot_words
 from monitor.cli.windows_shown import Shown, as_values, headline_table, other_line, rows_of, table_of
 from monitor.windows.bucket import OVERALL, Granularity, bucket_start
 from monitor.windows.headline import headlines
@@ -67,12 +67,15 @@ def windows(
         printed(json.dumps(as_values(shown), indent=2))
         return
     console = screen()
-    told = f"a bar is {step}, `{NOTHING}` one without judgments; raw: without weights, judged: coverage"
+    told = f"a bar is {slot_words(step)}, `{NOTHING}` one without judgments; raw: without weights, judged: coverage"
     console.print(f"From {moment(start)} to {moment(end)}; {told}", soft_wrap=True, highlight=False)
     if not any(shown.rows.values()):
-        console.print("No series has anything in this window; --until and --hours choose another one.")
+        what = "No series" if segment == OVERALL else f"No series of the segment {segment}"
+        told = f"{what} has anything in this window; --until with --hours or --days chooses another one."
+        console.print(told, soft_wrap=True, highlight=False, markup=False)
     for scope, rows in shown.rows.items():
-        console.print(table_of(scope, rows))
+        if rows:
+            console.print(table_of(scope, rows))
         for other in shown.others[scope]:
             console.print(other_line(other), soft_wrap=True, highlight=False, markup=False)
     if shown.late:

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 import typer
 
 from agents.services import wall_now
+from monitor.alerting.wording import duration
 from monitor.cli.asking import Looks
 from monitor.clock import floor
 from monitor.windows.bucket import Granularity
@@ -52,3 +53,9 @@ def slot_length(length: timedelta, size: timedelta) -> timedelta:
         return size
     size = max(size, timedelta(hours=1))
     return -(-length // (SLOTS_MAX * size)) * size
+
+
+def slot_words(length: timedelta) -> str:
+    """Return how much time a bar stands for, as people say it."""
+    whole = length >= timedelta(days=1) and not length % timedelta(days=1)
+    return f"{length.days} d" if whole else duration(length)

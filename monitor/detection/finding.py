@@ -58,6 +58,15 @@ class Severity(StrEnum):
         return {Severity.INFO: 0, Severity.TICKET: 1, Severity.PAGE: 2}[self]
 
 
+class Failures(StrEnum):
+    """Whether what a judge did not judge has to do with what was asked."""
+
+    SPREAD = "spread"
+    """Prompts and strata alike: the rest is a smaller picture of the same."""
+    CONCENTRATED = "concentrated"
+    """On some prompts or strata: they may hide the bad answers."""
+
+
 class Figure(Value):
     """One number that was compared, with what it was compared to."""
 
@@ -84,6 +93,8 @@ class Finding(Value):
     figures: tuple[Figure, ...] = ()
     case: Case | None = None
     sustained: Sustained | None = None
+    failures: Failures | None = None
+    """Of a judge whose series speak and which fails now; no part of the identity, since it changes."""
 
     @property
     def fingerprint(self) -> str:

@@ -96,7 +96,7 @@ def over(labels: Mapping[str, str], *, now: datetime) -> Finding:
         severity=Severity.TICKET,
         outcome=Outcome.PASS,
         clear=True,
-        reason="it is no longer the judge whose series speak",
+        reason="its anchors are judged no more, or it is no longer the judge whose series speak",
         since=now,
     )
 

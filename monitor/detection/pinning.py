@@ -79,9 +79,8 @@ def lacking(series: list[SeriesCounts], policy: BaselinePolicy) -> Lacking | Non
     days = covered_days(series)
     if days < _ENOUGH * policy.days_wanted:
         return Lacking(
-            f"the span holds {days:.1f} days with judged conversations ({units} of them), and "
-            f"{policy.days_wanted:g} are wanted, so that every hour of the week is normal; "
-            "wait, or add --short and expect more false findings at the hours that it has not seen",
+            f"the span holds {days:.1f} days with {units} judged conversations, and {policy.days_wanted:g} days are "
+            "wanted; without them expect more false findings at the hours that it has not seen",
             curable=True,
         )
     return None

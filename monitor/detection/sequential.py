@@ -17,7 +17,7 @@ from monitor.detection.multiplicity import patience, speaking, threshold
 from monitor.detection.policy import MINUTES_PER_MONTH, DetectionPolicy
 from monitor.detection.regression import Payoffs, assess, increments, payoffs
 from monitor.judging.drift import Shift
-from monitor.windows.bucket import CRITICAL, OVERALL, BucketCounts
+from monitor.windows.bucket import CRITICAL, OTHER, OVERALL, BucketCounts
 from monitor.windows.window import Z_95
 
 _SPREAD_UNITS_MIN = 2
@@ -159,7 +159,8 @@ class SequentialDetector:
         found = [
             _occurring(self._cache.series(key, start, end))
             for key in {*self._cache.keys, *named}
-            if key[1].partition("=")[0] in watched
+            if _is_followed(key, named)
+            and key[1].partition("=")[0] in watched
             and (key[0] in CENSUS) is self.counts_signals
             and (key[0] in baseline.dimensions or key[0] in baseline.shares)
         ]
@@ -265,6 +266,11 @@ class SequentialDetector:
 
     def _judged(self, series: SeriesCounts, minutes: int) -> int:
         return int(series.counts[-max(minutes // self.bucket_minutes, 1) :].sum())
+
+
+def _is_followed(key: SeriesKey, named: Mapping[SeriesKey, datetime]) -> bool:
+    """Tell whether a segment is one thing: what came after a day's first values is another crowd each day."""
+    return key in named or key[1].partition("=")[2] != OTHER
 
 
 def _occurring(series: SeriesCounts) -> tuple[float, SeriesCounts]:

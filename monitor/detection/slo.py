@@ -94,8 +94,9 @@ def evaluate_slos(
     now: datetime,
     coverage_min: float,
     exceptions: Iterable[GateException] = (),
+    hold: bool = True,
 ) -> tuple[Finding, ...]:
-    """Return one finding for each objective and burn, on all traffic of a scope."""
+    """Return one finding for each objective and burn, on all traffic of a scope; for `hold` see `evaluate_gates`."""
     signed = tuple(exceptions)
     found = []
     for dimension, objective in policy.objectives.items():
@@ -104,7 +105,7 @@ def evaluate_slos(
         for burn in policy.burns:
             long, short = (over(timedelta(minutes=m)) for m in (burn.long_minutes, burn.short_minutes))
             rates = burn_rate(long, objective), burn_rate(short, objective)
-            outcome, reason = _outcome(long, short, rates, burn, policy, coverage_min=coverage_min)
+            outcome, reason = _outcome(long, short, rates, burn, policy, coverage_min=coverage_min, hold=hold)
             labels = labels_of(scope, dimension, OVERALL) | {"burn": burn.name}
             exception = exception_of(FindingKind.SLO, labels, signed, now=now)
             if outcome is Outcome.FAIL and exception is not None:
@@ -132,20 +133,23 @@ def _outcome(
     policy: SloPolicy,
     *,
     coverage_min: float,
+    hold: bool,
 ) -> tuple[Outcome, str]:
+    fails = all(rate is not None and rate >= burn.factor for rate in rates)
     for stats, least, name in (
         (long, policy.min_count, burn.name),
         (short, policy.short_min_count, _length(burn.short_minutes)),
     ):
         if stats.n < least:
             return Outcome.NO_DATA, f"{stats.n} judgments over {name} of the {least} it needs"
-        if stats.coverage is not None and stats.coverage < coverage_min:
+        low = stats.coverage is not None and stats.coverage < coverage_min
+        # What burns is told; that all is well is not believed of a part that chance did not choose.
+        if low and (hold or not fails):
             return Outcome.NO_DATA, f"only {stats.coverage:.0%} of the units over {name} could be judged"
     said = " and ".join(
         f"{rate or 0:.3g} times over {name}"
         for rate, name in zip(rates, (burn.name, _length(burn.short_minutes)), strict=True)
     )
-    fails = all(rate is not None and rate >= burn.factor for rate in rates)
     verdict = Outcome.FAIL if fails else Outcome.PASS
     return verdict, f"the budget burns {said}, allowed below {burn.factor:g}"
 

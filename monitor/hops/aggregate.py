@@ -89,10 +89,10 @@ class Aggregate:
         if not records:
             return
         await self._windows.apply(records, now=await self._kept_from(records))
-        if self._awaited is not None:
-            await self._awaited.answer(answered_of(records, self._window_policy))
-        # A judge on trial changes nothing of what is served.
+        # A judge on trial changes nothing of what is served, and answers nothing that the live one was asked.
         served = [one for one in records if not on_trial(one)]
+        if self._awaited is not None:
+            await self._awaited.answer(answered_of(served, self._window_policy))
         # A critical failure is told from the judgment itself: it must not wait for a timer.
         # First sightings stand before it, so that its evidence names the configuration that is new.
         if self._background.changes is not None:

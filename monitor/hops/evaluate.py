@@ -8,7 +8,7 @@ from monitor.alerting.alert import OPEN, Alert, Transition
 from monitor.alerting.configurations import evaluate_configurations
 from monitor.alerting.evaluation import evaluate
 from monitor.alerting.gathering import Background
-from monitor.alerting.judges import LiveAnchors, evaluate_drift, evaluate_judges
+from monitor.alerting.judges import LiveAnchors, Speaking, evaluate_drift, evaluate_judges
 from monitor.alerting.regressions import Detection
 from monitor.alerting.store import AlertStore
 from monitor.clock import ClockKind, ClockPolicy, ClockStore, floor
@@ -91,10 +91,13 @@ class Evaluate:
             )
             if self._health is not None:
                 transitions += await evaluate_judges(
-                    self._health, self._alerts, self._health_policy, now=boundary
+                    self._health,
+                    self._alerts,
+                    self._health_policy,
+                    now=boundary,
+                    speaking=Speaking(self._windows, self._judge_versions, self._gates.environments),
                 )
-            if self._anchors is not None:
-                transitions += await evaluate_drift(self._anchors, self._alerts, now=boundary)
+            transitions += await evaluate_drift(self._anchors, self._alerts, now=boundary)
             if self._configurations is not None:
                 transitions += await evaluate_configurations(
                     self._configurations,

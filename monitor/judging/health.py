@@ -19,6 +19,8 @@ MICRO = 1_000_000
 UNREADABLE = (FailureKind.UNREADABLE, FailureKind.TRUNCATED)
 HELD_BACK = (FailureKind.REFUSED, FailureKind.CONTENT_FILTER)
 """What a model will not judge is evidence about the answers, and goes to people."""
+FAILING = frozenset({"failed", "unreadable", "held_back"})
+"""The checks that count requests without a judgment."""
 UNPAID = (FailureKind.THINNED, FailureKind.BUDGET)
 """Nobody was asked, so it says nothing about the judge."""
 _Share = Annotated[float, Field(ge=0, le=1)]

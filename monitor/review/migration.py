@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from monitor.detection.baseline import Baseline, BaselinePolicy, StratumBaseline
+from monitor.detection.census import CENSUS
 from monitor.intake.event import Moment, Value
 from monitor.judging.drift import Difference, difference
 from monitor.judging.judgment import Judgment
@@ -66,7 +67,8 @@ def carried_over(baseline: Baseline, splice: Splice, *, scope_id: str, policy: B
 
     Each stratum's mean moves by the dimension's offset, within the scale, and its tolerance grows to `error_factor`
     standard errors of mean and offset together: what the offset is not sure of must not be told as a fall.
-    Dimensions without an offset and all shares are left out: a mean's offset says nothing of critical failures.
+    Dimensions without an offset are left out, and so is the share of critical failures, of which a mean's offset says
+    nothing. Shares over all traffic have no judge, and stay.
     """
     dimensions = {
         name: known.model_copy(
@@ -76,7 +78,8 @@ def carried_over(baseline: Baseline, splice: Splice, *, scope_id: str, policy: B
         if (offset := splice.offsets.get(name)) is not None
     }
     label = f"{baseline.label}, carried over from judge {splice.old_judge}"
-    changed = {"scope_id": scope_id, "label": label, "dimensions": dimensions, "shares": {}}
+    shares = {name: known for name, known in baseline.shares.items() if name in CENSUS}
+    changed = {"scope_id": scope_id, "label": label, "dimensions": dimensions, "shares": shares}
     return baseline.model_copy(update=changed)
 
 

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -91,10 +91,11 @@ class Scope(Value):
     judge_version: str
     rubric_version: str
 
-    @cached_property
+    @property
     def id(self) -> str:
         """Return the short name of the scope, 12 hex digits."""
-        return hashlib.blake2b(self.model_dump_json().encode(), digest_size=6).hexdigest()
+        # Not kept in the value: a changed copy would keep the name of what it was copied from.
+        return _named(self)
 
     @staticmethod
     def of(record: Judgment | JudgeFailure) -> "Scope":
@@ -108,6 +109,11 @@ class Scope(Value):
             record.judge.version,
             record.rubric_version,
         )
+
+
+@lru_cache(maxsize=4096)
+def _named(scope: Scope) -> str:
+    return hashlib.blake2b(scope.model_dump_json().encode(), digest_size=6).hexdigest()
 
 
 @lru_cache(maxsize=4096)

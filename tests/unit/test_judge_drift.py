@@ -6,16 +6,19 @@ from monitor.adapters.memory_anchors import MemoryAnchors
 from monitor.alerting.alert import Alert, AlertState
 from monitor.alerting.judges import AnchorShifts, LiveAnchors
 from monitor.alerting.naming import runbook, title
+from monitor.alerting.render import as_text
 from monitor.clock import ClockKind
-from monitor.detection.finding import Outcome
+from monitor.detection.finding import FindingKind, Outcome
 from monitor.detection.judge_drift import anchored, drift_finding
 from monitor.judging.anchors import AnchorPolicy, AnchorScore
 from monitor.judging.drift import anchor_shift
 from monitor.judging.judgment import JudgeIdentity
 from monitor.pipeline import Pipeline
+from monitor.windows.bucket import OVERALL
 from tests.anchors import JUDGE, later, pinned
 from tests.conversations import ROOT
 from tests.events import HOUR, MINUTE, NOON
+from tests.judgments import a_judgment
 from tests.unit.test_regression import DOWN, FAR_DOWN, GOOD, a_series, assessed, fires
 from tests.world import IDENTITY, World
 
@@ -88,6 +91,20 @@ async def test_a_drift_is_one_ticket_that_ends_when_its_judge_is_gone() -> None:
     assert alert.state is AlertState.RESOLVED
 
 
+async def test_a_drift_ends_when_no_anchors_are_judged_any_more() -> None:
+    """Nothing would ever be said of it again."""
+    world, store = World(clock=ClockKind.WALL), MemoryAnchors()
+    for one in [*PINS.values(), *later([3] * 30, 1)]:
+        await store.add(one, judge_version=IDENTITY.version, rubric_version="r1")
+    live = LiveAnchors(store=store, judge=IDENTITY, rubric_version="r1", policy=POLICY)
+    with_anchors = Pipeline(replace(world.ports, anchors=live), world.policy, world.sender)
+    (alert,) = await evaluated(world, with_anchors, until=6)
+    assert alert.state is AlertState.FIRING
+
+    (alert,) = await evaluated(world, world.pipeline, since=6.25, until=9)
+    assert alert.state is AlertState.RESOLVED
+
+
 def test_a_drift_alone_is_no_fall_of_quality_and_a_step_beside_it_still_is() -> None:
     """The judge's share is taken off; what is left speaks for itself."""
     shift = anchor_shift(pinned([4] * 60), [*later([3] * 12 + [4] * 48, 1), *later([3] * 12 + [4] * 48, 2)])
@@ -117,3 +134,31 @@ async def test_a_shift_is_that_since_the_baseline_and_not_since_the_pin() -> Non
     # Of a time before any score is kept, the pinned ones tell.
     assert await mean(-500, 60) == -1.0
     assert await mean(10, 10) is None
+
+
+async def test_a_gate_that_fires_while_its_judge_drifts_says_so() -> None:
+    """Whoever is woken must know that part of the fall may be the judge's, and how much of it."""
+    world, store = World(clock=ClockKind.WALL), MemoryAnchors()
+    for one in [*PINS.values(), *later([3] * 30, 1)]:
+        await store.add(one, judge_version=IDENTITY.version, rubric_version="r1")
+    live = LiveAnchors(store=store, judge=IDENTITY, rubric_version="r1", policy=POLICY)
+    pipeline = Pipeline(replace(world.ports, anchors=live), world.policy, world.sender)
+    for quarter in range(16):
+        at = NOON + quarter * 15 * MINUTE
+        scores = {"safety": 4, "policy_adherence": 3}
+        records = [
+            a_judgment(f"{quarter}-{n}", at=at, judge_version=IDENTITY.version, scores=scores)
+            for n in range(20)
+        ]
+        await world.windows.apply(records, now=at)
+    await evaluated(world, pipeline, until=4)
+
+    told = {
+        alert.labels["dimension"]: as_text(one)
+        for entry in await world.alerts.outbox(100)
+        if (alert := (one := entry.notification).alert).kind is FindingKind.GATE
+        and alert.labels["segment"] == OVERALL
+    }
+    assert "the judge itself has drifted by -1.00 [-1.0" in told["safety"]
+    assert "points, by 30 anchors; that is in the figures" in told["safety"]
+    assert "drifted" not in told["policy_adherence"]

@@ -3,11 +3,14 @@
 from dataclasses import replace
 
 from monitor.adapters.memory_health import MemoryHealth
-from monitor.alerting.alert import AlertState
+from monitor.alerting.alert import Alert, AlertState
+from monitor.alerting.inhibition import Inhibition
+from monitor.alerting.labels import routing_labels
 from monitor.alerting.render import as_text
+from monitor.alerting.routing import DEFAULT_INHIBIT_RULES
 from monitor.cli.judge_health import details_of
 from monitor.clock import ClockKind
-from monitor.detection.finding import FindingKind, Outcome
+from monitor.detection.finding import FindingKind, Outcome, fingerprint
 from monitor.detection.gates import evaluate_gates
 from monitor.detection.judge_health import failures_depend, health_finding, worst_case
 from monitor.judging.health import HealthPolicy, JudgeHealth, Share, complaints, health_of
@@ -164,3 +167,137 @@ async def test_a_sick_judge_raises_one_ticket_of_its_own_and_it_ends_with_its_si
     ]
     assert [one.status for one in told] == ["firing", "resolved"]
     assert "monitor judge-health" in as_text(told[0])
+
+
+def test_one_unlucky_unit_of_a_rare_prompt_is_no_pattern() -> None:
+    """Three prompts that served one conversation each, one of which failed, beside two hundred that fail evenly."""
+    rare = [record for n in range(2) for record in units(f"rare-{n}", judged=1, failed=0)]
+    assert not failures_depend(
+        counts_of(*units("a", judged=190, failed=10), *rare, *units("rare-x", judged=0, failed=1))
+    )
+
+
+class Day:
+    """Quarters of an hour with judgments and failures, told to the windows and to the judge's counters."""
+
+    def __init__(self) -> None:
+        self.world = World(clock=ClockKind.WALL)
+        self.health = MemoryHealth()
+        self.pipeline = Pipeline(
+            replace(self.world.ports, health=self.health), self.world.policy, self.world.sender
+        )
+        self.world.now = NOON
+        self._quarter = 0
+
+    async def quarter(
+        self,
+        *prompts: tuple[str, int, int],
+        score: int = 5,
+        stage: str = IDENTITY.stage,
+        version: str = IDENTITY.version,
+    ) -> None:
+        """Let a quarter pass in which prompts were judged and failed so often."""
+        if not self._quarter:
+            await self.pipeline.evaluate()
+        at = NOON + self._quarter * 15 * MINUTE
+        self._quarter += 1
+        records: list[Record] = []
+        for prompt, judged, failed in prompts:
+            for record in units(prompt, judged=judged, failed=failed, score=score):
+                name = f"{self._quarter}-{record.judgment_id}"
+                target = record.target.model_copy(
+                    update={"conversation_id": f"{self._quarter}-{record.target.conversation_id}"}
+                )
+                judge = record.judge.model_copy(update={"stage": stage, "version": version})
+                changes = {"judgment_id": name, "target": target, "judge": judge, "observed_at": at}
+                records.append(record.model_copy(update=changes))
+        await self.health.add([(at, record) for record in records])
+        await self.world.windows.apply(records, now=at)
+        self.world.now = at + 15 * MINUTE + self.world.policy.monitor.clock.settle_minutes * MINUTE
+        await self.pipeline.evaluate()
+
+    async def alert(self) -> Alert:
+        (found,) = (one for one in await self.world.alerts.all() if one.kind is FindingKind.JUDGE)
+        return found
+
+    async def mutes(self) -> bool:
+        """Tell whether a page on quality would be muted now."""
+        firing = [routing_labels(one) for one in await self.world.alerts.all([AlertState.FIRING])]
+        page = {"finding": "gate", "severity": "page", "assistant": "shop", "segment": OVERALL}
+        shipped, default = World().policy.routing.inhibit_rules, DEFAULT_INHIBIT_RULES
+        told = {Inhibition(rules, firing).muted_by(page) is not None for rules in (shipped, default)}
+        (muted,) = told
+        return muted
+
+
+EVEN = (("a", 20, 10), ("b", 20, 10))
+ON_ONE_PROMPT = (("a", 30, 0), ("b", 10, 20))
+
+
+async def test_only_failures_that_have_nothing_to_do_with_what_is_judged_mute_quality() -> None:
+    """A prompt whose answers the judge will not look at may be the bad one: its page must ring."""
+    day = Day()
+    for _ in range(3):
+        await day.quarter(*EVEN)
+    assert (await day.alert()).state is AlertState.FIRING
+    assert await day.mutes()
+
+    for _ in range(6):
+        await day.quarter(*ON_ONE_PROMPT)
+    alert = await day.alert()
+    assert (alert.state, len(alert.firings), alert.fingerprint) == (
+        AlertState.FIRING,
+        1,
+        fingerprint(FindingKind.JUDGE, alert.labels),
+    )
+    assert not await day.mutes()
+
+
+async def test_a_judge_that_is_seen_to_fail_no_more_mutes_nothing_while_its_alert_clears() -> None:
+    """Its alert waits for an hour of health; a page on quality does not wait for it, nor for a judge that is gone."""
+    day = Day()
+    for _ in range(5):
+        await day.quarter(*EVEN)
+    assert await day.mutes()
+
+    # The counters look back over whole hours.
+    for _ in range(8):
+        await day.quarter()
+    assert (await day.alert()).state is AlertState.FIRING
+    assert not await day.mutes()
+
+
+async def test_a_second_judge_that_fails_mutes_nothing() -> None:
+    """Detectors read the first stage, which covers the whole sample, and it is well."""
+    day = Day()
+    for _ in range(5):
+        await day.quarter(*EVEN, stage="second", version="d" * 12)
+        assert not await day.mutes()
+    assert (await day.alert()).state is AlertState.FIRING
+
+
+async def test_the_alert_of_a_judge_that_was_replaced_ends() -> None:
+    """It was sick, somebody chose another model, and no record of it ever comes again."""
+    day = Day()
+    for _ in range(4):
+        await day.quarter(*EVEN, version="d" * 12)
+    for _ in range(20 * 4):
+        await day.quarter(("a", 1, 0))
+    assert (await day.alert()).state is AlertState.FIRING
+
+    for _ in range(10 * 4):
+        await day.quarter(("a", 1, 0))
+    alert = await day.alert()
+    assert alert.state is AlertState.RESOLVED
+    assert "others were asked for a day" in alert.finding.reason
+
+
+async def test_silence_of_all_judges_ends_nothing() -> None:
+    """An outage of the endpoint must not look like a recovery of the judge."""
+    day = Day()
+    for _ in range(4):
+        await day.quarter(*EVEN)
+    for _ in range(30 * 4):
+        await day.quarter()
+
+    assert (await day.alert()).state is AlertState.FIRING

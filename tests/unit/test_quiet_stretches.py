@@ -71,7 +71,7 @@ async def filled(windows: MemoryWindowStore, alerts: MemoryAlertStore, at: Seque
         await record_criticals(alerts, judgments, policy=GATES, now=moment)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 120), st.sampled_from([1, 2, 3, 5])), min_size=1, max_size=8).map(
         sorted

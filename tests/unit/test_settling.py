@@ -1,6 +1,9 @@
 """A bucket counts when nearly all that was asked has an outcome, or after a bound of time."""
 
 from monitor.detection.settling import Group, recent_begins, unsettled_from
+from monitor.hops.inbound import Inbound
+from monitor.judging.judgment import JUDGMENT_RECORD, Record
+from monitor.judging.shadow import shadowed
 from monitor.windows.bucket import CRITICAL, OVERALL, Cell
 from tests.drawn import SCOPE
 from tests.events import raw
@@ -73,3 +76,27 @@ async def test_a_conversation_waits_from_its_close_until_it_is_in_its_window() -
     for _ in range(2):
         await world.pipeline.aggregate(world.on("judgments"))
     assert await world.awaited.waiting([NOON]) == {}
+
+
+async def test_a_judge_on_trial_answers_nothing_that_the_live_one_was_asked() -> None:
+    """It may be the faster of the two, and the live series would be believed before it is whole."""
+    world = World()
+    await world.pipeline.assemble([kept(raw("c1", 0)), mark(CLOSED, 1)])
+    await world.judge_all()
+    trial = [
+        replace_value(message, shadowed(JUDGMENT_RECORD.validate_json(message.value)))
+        for message in world.on("judgments")
+        if not message.is_marker
+    ]
+    await world.pipeline.aggregate(trial)
+
+    assert len(await world.awaited.waiting([NOON])) == 1
+
+
+def replace_value(message: Inbound, record: Record) -> Inbound:
+    return Inbound(
+        position=message.position,
+        key=message.key,
+        value=record.model_dump_json().encode(),
+        headers=message.headers,
+    )

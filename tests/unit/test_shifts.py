@@ -4,7 +4,7 @@ from monitor.alerting.alert import Alert, AlertState
 from monitor.alerting.receiver import Notification
 from monitor.alerting.routing import DEFAULT_INHIBIT_RULES
 from monitor.alerting.shifts import Paging, paging, played
-from monitor.detection.finding import Finding, FindingKind, Outcome, Severity
+from monitor.detection.finding import Failures, Finding, FindingKind, Outcome, Severity
 from monitor.policy import load_policy
 from tests.groups import routing
 from tests.judgments import HOUR, MINUTE, NOON
@@ -22,6 +22,7 @@ def told(
     over: bool = False,
     assistant: str = "shop",
     check: str = "",
+    failures: Failures | None = None,
 ) -> Notification:
     labels = {
         FindingKind.DELIVERY: {"receiver": "chat"},
@@ -34,7 +35,13 @@ def told(
         labels |= {"check": check}
     at = NOON + hour * HOUR
     finding = Finding(
-        kind=kind, labels=labels, severity=severity, outcome=Outcome.FAIL, reason="fails", since=at
+        kind=kind,
+        labels=labels,
+        severity=severity,
+        outcome=Outcome.FAIL,
+        reason="fails",
+        since=at,
+        failures=failures,
     )
     alert = Alert(
         fingerprint=finding.fingerprint,
@@ -95,7 +102,7 @@ def test_a_ticket_never_rings_and_a_page_that_joins_it_does() -> None:
 
 def test_a_judge_that_is_not_well_mutes_quality_and_no_critical_failure() -> None:
     """What it says of means is no news; an answer with its quotation is."""
-    judge = told(0, kind=FindingKind.JUDGE, severity=Severity.TICKET)
+    judge = told(0, kind=FindingKind.JUDGE, severity=Severity.TICKET, failures=Failures.SPREAD)
     one = rung(judge, told(1), told(2, kind=FindingKind.CRITICAL, segment="returns"))
 
     assert [round((at - NOON) / HOUR) for at in one.pages] == [2]

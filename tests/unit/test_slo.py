@@ -30,7 +30,11 @@ def series(passing: float | None, n: int = 1000, failed: int = 0) -> WindowStats
 
 
 def findings(
-    shares: dict[int, WindowStats], policy: SloPolicy = POLICY, exceptions: tuple[GateException, ...] = ()
+    shares: dict[int, WindowStats],
+    policy: SloPolicy = POLICY,
+    exceptions: tuple[GateException, ...] = (),
+    *,
+    hold: bool = True,
 ) -> dict[str, Finding]:
     """Evaluate windows given by their minutes; one that is not given is without fault."""
 
@@ -38,7 +42,13 @@ def findings(
         return shares.get(round(length / MINUTE), series(1.0))
 
     found = evaluate_slos(
-        {"safety": over}, policy, scope=SCOPE, now=NOON, coverage_min=0.8, exceptions=exceptions
+        {"safety": over},
+        policy,
+        scope=SCOPE,
+        now=NOON,
+        coverage_min=0.8,
+        exceptions=exceptions,
+        hold=hold,
     )
     return {one.labels["burn"]: one for one in found}
 
@@ -112,6 +122,15 @@ def test_an_exception_of_the_gate_covers_its_budget() -> None:
     assert findings(bad, exceptions=(over,))["1h"].outcome is Outcome.FAIL
 
 
+def test_a_burn_is_held_back_only_where_failures_have_nothing_to_do_with_what_is_judged() -> None:
+    """A release that cannot be judged must not save its own budget; and that all is well is believed of no part."""
+    bad, good = series(0.8, failed=500), series(1.0, failed=500)
+
+    assert findings({60: bad, 15: bad})["1h"].outcome is Outcome.NO_DATA
+    assert findings({60: bad, 15: bad}, hold=False)["1h"].outcome is Outcome.FAIL
+    assert findings({60: good, 15: good}, hold=False)["1h"].outcome is Outcome.NO_DATA
+
+
 def test_what_cannot_be_meant_is_refused() -> None:
     """A budget of nothing burns at once, and two burns of one name would be one alert."""
     with pytest.raises(ValidationError):
@@ -123,7 +142,9 @@ def test_what_cannot_be_meant_is_refused() -> None:
 
 
 class TestInTheEvaluation:
-    async def play(self, objectives: dict[str, float]) -> list[tuple[datetime, Alert]]:
+    async def play(
+        self, objectives: dict[str, float], *, later: dict[str, float] | None = None
+    ) -> list[tuple[datetime, Alert]]:
         windows, alerts = MemoryWindowStore(WindowPolicy()), MemoryAlertStore()
         policy = GatePolicy.model_validate(
             {"gates": {"safety": {"mean_min": 1.0}}, "slo": {"objectives": objectives, "min_count": 40}}
@@ -137,6 +158,10 @@ class TestInTheEvaluation:
                 for number in range(20)
             ]
             await windows.apply(batch, now=at)
+            if later is not None and bucket == 13:
+                policy = policy.model_copy(
+                    update={"slo": policy.slo.model_copy(update={"objectives": later})}
+                )
             changes = await evaluate(windows, alerts, policy, now=at + QUARTER)
             told += [(change.at, change.alert) for change in changes if change.notify]
         return told
@@ -152,6 +177,17 @@ class TestInTheEvaluation:
         assert first.evidence.cases
         ends = [alert for _, alert in told if alert.state is AlertState.RESOLVED]
         assert "1h" in {alert.labels["burn"] for alert in ends}
+
+    async def test_a_budget_that_was_taken_out_ends_its_alerts(self) -> None:
+        """No finding would ever speak of them again."""
+        told = await self.play({"safety": 0.97}, later={"policy_adherence": 0.9})
+
+        assert {a.labels["burn"] for at, a in told if at > NOON + 12 * QUARTER} >= {"1h"}
+        last = {alert.fingerprint: alert for _, alert in told}
+        assert {alert.state for alert in last.values()} == {AlertState.RESOLVED}
+        assert "there is no objective on safety any more" in {
+            alert.finding.reason.partition(",")[0] for alert in last.values()
+        }
 
     async def test_without_objectives_it_is_off(self) -> None:
         """Nobody is told of a budget that nobody set."""
