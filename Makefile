@@ -36,8 +36,8 @@ lint: $(DEV_READY) ## Check style, types and who imports whom
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(DEV_READY) ## Measure what an event and a judgment cost; the last line of each is JSON
-	@set -e; for file in benchmarks/judge_cost.py benchmarks/windows.py benchmarks/spine.py; do echo "== $$file" >&2; PYTHONPATH=. $(BIN)/python "$$file"; done
+bench: $(DEV_READY) ## Measure what an event and a judgment cost, and how soon a fall is found; the last line of each is JSON
+	@set -e; for call in judge_cost.py windows.py spine.py "detection.py --short"; do echo "== benchmarks/$$call" >&2; PYTHONPATH=. $(BIN)/python benchmarks/$$call; done
 
 clean: ## Remove what make made; .data, where `monitor up` keeps its Valkey, stays
 	rm -rf $(VENV) build dist htmlcov .coverage .coverage.* *.egg-info

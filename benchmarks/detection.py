@@ -1,322 +1,155 @@
-"""How soon a fall of quality is found, and how often nothing is: the product's detectors on simulated traffic.
+"""How soon a fall of quality is found, and how often nothing is: what production runs, on simulated traffic.
 
     python benchmarks/detection.py --scenario step_0.2 [--replicates 36] [--seed 5001] [--world-seed 501]
-        [--rate 1000] [--profile default|fast|cautious] [--months 1] [--beside]
+        [--rate 1000] [--profile shipped g6 fast cautious] [--months 1] [--alone] [--every] [--short]
 
 The simulator (`../shared/bench/traffic_simulator.py`, seen from the repository) draws judged turns, `--rate` an
 hour. The product's unit is a conversation, so its three turns (on average) become one: scored by its last turn,
 or by a critical turn if it has one, and counted at the bucket of that turn. `--rate 1000` is thus 333 units an
 hour; `--rate 3000` is 1000. Strata are the intents; the sampling class (a thumb down) only makes the weight.
-Buckets are the product's own cells, pinned after the first seven days, evaluated every quarter of an hour with
-40 series (overall and nine intents, of four dimensions) and ten of critical failures, whose budget is their own.
-A finding is one of any level. Each replicate has a world and a seed of its own. `--beside` adds river's ADWIN and
-Page-Hinkley and the guide's rule (the six-hour mean 0.2 below the baseline at three hourly evaluations on end).
-The last line is JSON.
+Buckets are the product's own cells; the baseline is pinned after the first seven days; then `Detection` is asked
+every quarter of an hour, as the worker asks it (`deployment.py`), with 40 series (overall and nine intents, of four
+dimensions) and ten of critical failures, whose budget is their own. A finding is an alert that people are told of,
+of any level. Each replicate has a world and a seed of its own. `--profile` is `shipped` (config/monitor.yaml) or a
+change of it; the first is reported at the top, others under their names, on the same traffic.
+
+River's ADWIN and Page-Hinkley (defaults and tuned) and the guide's rule (the six-hour mean 0.2 below the baseline
+at three hourly evaluations on end) run on the first dimension of the same traffic, unless `--alone`. `--every`
+leaves no evaluation out. `--short` is what `make bench` runs. The last line is JSON.
 """
 
 import argparse
 import json
+import os
 import statistics
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from collections.abc import Iterator, Sequence
+from types import ModuleType
 from typing import Any
 
+# The matrices are small: more threads than one cost more than they give. numpy reads it when it is imported.
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
+
 import numpy as np
+from deployment import Deployment, Late
+from detection_outcome import Outcome, enter, score
 from detection_peers import alarms_of
-from simulated import BASELINE_HOURS, BUCKET, MONDAY, PER_HOUR, buckets_of, load_simulator, units_of
+from detection_scenarios import Asked, asked_of, enough_of
+from simulated import (
+    PER_HOUR,
+    Harshness,
+    Trace,
+    anchor_scores,
+    comes_late,
+    load_simulator,
+    units_of,
+)
 
-from monitor.detection.baseline import Baseline, pin
-from monitor.detection.counts import CountsCache
-from monitor.detection.critical_rate import ShareRisePolicy, assess_shares, share_increments
-from monitor.detection.multiplicity import patience, speaking
-from monitor.detection.regression import RegressionPolicy, assess, increments, payoffs
-from monitor.windows.bucket import CRITICAL, OVERALL, BucketCounts
+from monitor.policy import Policy, load_policy
 
-WATCHED_HOURS = 96
-WINDOW = 7 * 24 * PER_HOUR
-MONTH = 30 * 24 * PER_HOUR
-PROFILES = {  # false findings a month that the bound allows: of scores, of critical failures; nats beyond a blip
-    "default": (1.0, 1.0, 4.6),
-    "fast": (20.0, 10.0, 4.0),
-    "cautious": (0.1, 0.1, 6.0),
-}
-VARIANTS: dict[
-    str, tuple[str, dict[str, Any], dict[str, Any]]
-] = {  # scenario it is drawn from, scenario, config
-    "night_team": ("stationary", {}, {"diurnal_quality": 0.10}),
-    "night_team_0.2": ("step_0.2", {}, {"diurnal_quality": 0.10}),
-    "wander3": ("stationary", {}, {"ar_sd": 0.045}),
-    "mediated_0.2": ("mediated_0.2", {}, {"risk_drop": 1.2}),
-    "mediated_null": ("stationary", {}, {"risk_drop": 1.2}),
-    "recovers_0.2": ("step_0.2", {"length_h": 24.0}, {}),
+PROFILES: dict[
+    str, tuple[dict[str, float], float | None]
+] = {  # changes of `detection`, nats left beyond a blip
+    "shipped": ({}, None),
+    "g6": ({}, 6.0),
+    "fast": ({"false_pages_per_month": 20.0, "false_critical_per_month": 10.0}, 4.0),
+    "cautious": ({"false_pages_per_month": 0.1, "false_critical_per_month": 0.1}, 6.0),
 }
 
 
-@dataclass
-class Outcome:
-    """What one detector said in all replicates."""
+def drawn(simulator: ModuleType, asked: Asked, config: Any, seed: int, policy: Policy) -> tuple[Any, ...]:
+    """Draw one replicate: the conversations, t0, and what a deployment is given."""
+    turns = simulator.simulate(asked.scenario, config, asked.hours, seed)
+    units = units_of(turns, simulator.world(config)["pi"].reshape(-1))
+    t0 = None if asked.nothing else float(turns["t0"])
+    anchors = []
+    if asked.variant.judge_points is not None:
+        judge = Harshness(asked.variant.judge_points, t0 or 0.0, asked.variant.judge_ramp_hours)
+        chances = judge.chances(units["scores"])
+        anchors = anchor_scores(simulator, judge, chances, hours=asked.hours, seed=seed)
+        units["scores"] = judge.judged(units["row"] / PER_HOUR, units["scores"], chances, seed)
+    known = comes_late(units, asked.variant.late, seed)
+    in_time = known == units["row"] + 1
 
-    delays: list[float] = field(default_factory=list)
-    """Hours; infinite where it said nothing."""
-    onset_errors: list[float] = field(default_factory=list)
-    onset_covered: list[bool] = field(default_factory=list)
-    effects: list[float] = field(default_factory=list)
-    false: int = 0
-    false_keys: list[str] = field(default_factory=list)
-    overall: int = 0
-    others: int = 0
-    pages: int = 0
-    resolved_early: int = 0
-    resolve_delays: list[float] = field(default_factory=list)
-    months: float = 0.0
-
-    def report(self, replicates: int) -> dict[str, Any]:
-        """Return the figures by their names in the issue."""
-
-        def at(share: float) -> float | None:
-            value = float(np.quantile(self.delays, share, method="higher")) if self.delays else np.inf
-            return round(value, 2) if np.isfinite(value) else None
-
-        errors = np.abs(self.onset_errors)
-        return {
-            "false_pages_per_month": round(self.false / self.months, 4) if self.months else None,
-            "false_pages": self.false,
-            "false_series": self.false_keys[:20],
-            "months": round(self.months, 2),
-            "delay_median_hours": at(0.5),
-            "delay_p90_hours": at(0.9),
-            "power": round(float(np.isfinite(self.delays).mean()), 3) if self.delays else None,
-            "overall_pages": self.overall,
-            "other_findings": self.others,
-            "page_level": self.pages,
-            "onset_error_hours_p90": round(float(np.quantile(errors, 0.9)), 2) if len(errors) else None,
-            "onset_covered": round(statistics.mean(self.onset_covered), 2) if self.onset_covered else None,
-            "effect_median": round(statistics.median(self.effects), 3) if self.effects else None,
-            "resolved_while_bad": self.resolved_early,
-            "resolve_median_hours": round(statistics.median(self.resolve_delays), 2)
-            if self.resolve_delays
-            else None,
-            "replicates": replicates,
-        }
+    late = []
+    for row in np.unique(known[~in_time]).tolist():
+        coming = ~in_time & (known == row)
+        # Few buckets, numbered anew: a trace of their own would be empty nearly everywhere.
+        places, number = np.unique(units["row"][coming], return_inverse=True)
+        part = {name: values[coming] for name, values in units.items()} | {"row": number}
+        few = Trace(part, len(places), simulator.DIMS, policy.monitor.windows.strata)
+        late.append(Late(row, {place: few.bucket(i) for i, place in enumerate(places.tolist())}))
+    soon = {name: values[in_time] for name, values in units.items()}
+    trace = Trace(soon, asked.hours * PER_HOUR, simulator.DIMS, policy.monitor.windows.strata)
+    return units, t0, {"trace": trace, "late": late, "anchors": anchors}
 
 
-@dataclass(frozen=True)
-class Said:
-    """One finding, or the end of one."""
-
-    row: int
-    key: tuple[str, str]
-    ended: bool = False
-    onset: int = 0
-    low: int = 0
-    high: int = 0
-    effect: float = 0.0
-    page: bool = False
-
-
-class Watch:
-    """The product's evaluation over one trace, quarter of an hour by quarter."""
-
-    def __init__(self, buckets: Mapping[datetime, BucketCounts], rows: int, profile: str) -> None:
-        budget, share_budget, trimmed = PROFILES[profile]
-        self.policy = RegressionPolicy(trimmed_min_nats=trimmed)
-        self.shares = ShareRisePolicy()
-        self.h0 = patience(evaluations_per_month=MONTH, false_per_month=budget)
-        self.share_h0 = patience(evaluations_per_month=MONTH, false_per_month=share_budget)
-        self.rows = rows
-        cache = CountsCache(bucket_minutes=15, span=rows * BUCKET)
-        cache.update(buckets)
-        end = MONDAY + rows * BUCKET
-        everything = [cache.series(key, MONDAY, end) for key in cache.keys]
-        base = BASELINE_HOURS * PER_HOUR
-        overall = [one.rows(0, base) for one in everything if one.segment == OVERALL]
-        self.baseline: Baseline = pin(overall, scope_id="bench", label="first week")
-        self.scored = [one for one in everything if one.dimension != CRITICAL]
-        self.critical = [one for one in everything if one.dimension == CRITICAL]
-        self.pairs = [
-            (one, payoffs(one, self.baseline.dimensions[one.dimension], self.policy)) for one in self.scored
-        ]
-        self.sums = increments(self.pairs)
-        self.share_sums = share_increments(
-            [(one, self.baseline.shares[CRITICAL]) for one in self.critical], self.shares
-        )
-        self.keys = [one.key for one in (*self.scored, *self.critical)]
-        self.base = base
-
-    def run(self) -> list[Said]:
-        """Evaluate every boundary after the baseline.
-
-        Where even the sum over all starts cannot reach the lowest threshold, and nothing fires, an evaluation
-        has nothing to say and is left out; that is the same result in a tenth of the time.
-        """
-        since = np.full(len(self.keys), self.base)
-        firing = np.zeros(len(self.keys), dtype=bool)
-        said: list[Said] = []
-        ceiling = self._ceiling()
-        for row in range(self.base + 1, self.rows + 1):
-            if ceiling[row] < 0 and not firing.any():
-                continue
-            said += self._evaluate(row, since, firing)
-        return said
-
-    def _evaluate(self, row: int, since: np.ndarray, firing: np.ndarray) -> list[Said]:
-        first = max(row - WINDOW, 0)
-        start = np.maximum(since - first, 0)
-        n = len(self.scored)
-        found = assess(_cut(self.sums, first, row), self.policy, since=start[:n])
-        rises = assess_shares(_cut(self.share_sums, first, row), self.shares, since=start[n:])
-        allowed = speaking(dict(zip(self.keys[:n], found.evidence.tolist(), strict=True)), self.h0)
-        allowed |= speaking(dict(zip(self.keys[n:], rises.evidence.tolist(), strict=True)), self.share_h0)
-        sustained = np.r_[found.sustained, rises.sustained]
-        recovered = np.r_[found.recovered, rises.recovered]
-        said = []
-        for i, key in enumerate(self.keys):
-            if key in allowed and sustained[i] and not firing[i]:
-                firing[i] = True
-                if i < n:
-                    said.append(
-                        Said(
-                            row,
-                            key,
-                            onset=first + int(found.onset[i]),
-                            low=first + int(found.onset_low[i]),
-                            high=first + int(found.onset_high[i]),
-                            effect=float(found.effect[i]),
-                            page=bool(found.pages[i]),
-                        )
-                    )
-                else:
-                    onset = first + int(rises.onset[i - n])
-                    share = float(rises.share[i - n])
-                    said.append(Said(row, key, onset=onset, low=onset - 1, high=onset, effect=share))
-            elif firing[i] and recovered[i]:
-                firing[i], since[i] = False, row
-                said.append(Said(row, key, ended=True))
-        return said
-
-    def _ceiling(self) -> np.ndarray:
-        """Return [row] how far the most evidence is above the lowest threshold of its family.
-
-        By the recursion R_t = (1 + R_(t-1)) exp(l_t), whose sum is over all starts.
-        """
-        top = np.full(self.rows + 1, -np.inf)
-        for wealth, h0 in ((self.sums.wealth, self.h0), (self.share_sums.wealth, self.share_h0)):
-            total = np.zeros((wealth.shape[0], wealth.shape[2]))
-            for row in range(self.base, self.rows):
-                total = (1 + total) * np.exp(np.minimum(wealth[:, row], 300.0))
-                total = np.minimum(total, 1e200)
-                top[row + 1] = max(top[row + 1], float(np.log(total.mean(axis=1)).max()) - h0)
-        return top
-
-    def evaluate_ms(self) -> float:
-        """Return the milliseconds of one evaluation of all series over seven days, from the dense counts."""
-        cut = [(one.rows(self.rows - WINDOW, self.rows), paid) for one, paid in self.pairs]
-        times = []
-        for _ in range(7):
-            began = time.perf_counter()
-            assess(increments(cut), self.policy)
-            times.append(1000 * (time.perf_counter() - began))
-        return statistics.median(times)
+def policies(names: Sequence[str]) -> Iterator[tuple[str, Policy]]:
+    """Yield the shipped configuration with the changes of each profile."""
+    shipped = load_policy()
+    for name in names:
+        changes, trimmed = PROFILES[name]
+        detection = shipped.monitor.detection.model_copy(update=changes)
+        if trimmed is not None:
+            regression = detection.regression.model_copy(update={"trimmed_min_nats": trimmed})
+            detection = detection.model_copy(update={"regression": regression})
+        monitor = shipped.monitor.model_copy(update={"detection": detection})
+        yield name, shipped.model_copy(update={"monitor": monitor})
 
 
-def _cut(found: Any, first: int, last: int) -> Any:
-    parts = {
-        name: value[:, first:last]
-        for name, value in vars(found).items()
-        if isinstance(value, np.ndarray) and value.ndim > 1
-    }
-    return replace(found, **parts)
-
-
-def score(said: Sequence[Said], outcome: Outcome, *, t0: float | None, targets: set[tuple[str, str]], span: int,
-          ends: float | None = None) -> None:  # fmt: skip
-    """Enter what was said in one replicate. Incidents that explain one another still count one by one."""
-    began = [one for one in said if not one.ended]
-    change = span if t0 is None else t0 * PER_HOUR
-    outcome.false += sum(one.row <= change for one in began)
-    outcome.false_keys += ["/".join(one.key) for one in began if one.row <= change]
-    outcome.months += (min(change, span) - BASELINE_HOURS * PER_HOUR) / MONTH
-    if t0 is None:
-        return
-    after = [one for one in began if one.row > change]
-    outcome.overall += any(one.key[1] == OVERALL for one in after)
-    hurt = {dimension for dimension, _ in targets}
-    outcome.others += sum(one.key[0] not in hurt for one in after)
-    if not targets:
-        return
-    hits = [one for one in after if one.key in targets]
-    outcome.delays.append((hits[0].row - change) / PER_HOUR if hits else np.inf)
-    if hits:
-        first = hits[0]
-        outcome.onset_errors.append((first.onset - change) / PER_HOUR)
-        outcome.onset_covered.append(first.low <= change <= first.high)
-        outcome.effects.append(first.effect)
-        outcome.pages += first.page
-        over = [one.row for one in said if one.ended and one.key == first.key and one.row > first.row]
-        bad_until = np.inf if ends is None else change + ends * PER_HOUR
-        outcome.resolved_early += any(row <= bad_until for row in over)
-        if ends is not None:
-            outcome.resolve_delays += [(row - bad_until) / PER_HOUR for row in over if row > bad_until][:1]
-
-
-def enter(
-    alarms: Mapping[str, list[float]], hours: float, t0: float | None, outcomes: dict[str, Outcome]
-) -> None:
-    """Enter what the peers said in one replicate."""
-    change = hours if t0 is None else t0
-    for name, times in alarms.items():
-        outcome = outcomes.setdefault(name, Outcome())
-        outcome.false += sum(hour < change for hour in times)
-        outcome.months += (change - BASELINE_HOURS) / 720
-        after = [hour - change for hour in times if hour >= change]
-        if t0 is not None:
-            outcome.overall += bool(after)
-            outcome.delays.append(after[0] if after else np.inf)
+def measured(asked_for: argparse.Namespace) -> dict[str, Any]:
+    """Run the replicates of one scenario."""
+    simulator = load_simulator()
+    asked = asked_of(simulator, asked_for.scenario, asked_for.months)
+    configured = dict(policies(asked_for.profile))
+    outcomes = {name: Outcome() for name in configured}
+    peers: dict[str, Outcome] = {}
+    took: list[float] = []
+    began = time.process_time()
+    for replicate in range(asked_for.replicates):
+        world = asked_for.world_seed + replicate
+        config = simulator.Config(rate=asked_for.rate, world_seed=world, **asked.variant.config)
+        shipped = next(iter(configured.values()))
+        units, t0, given = drawn(simulator, asked, config, asked_for.seed + replicate, shipped)
+        for name, policy in configured.items():
+            deployment = Deployment(policy, rows=asked.hours * PER_HOUR, **given)
+            said = deployment.run(every=asked_for.every, enough=enough_of(asked, t0))
+            score(said, outcomes[name], asked, t0, world)
+            took += deployment.evaluate_ms
+        if not asked_for.alone:
+            last = float(units["row"].max()) / PER_HOUR
+            enter(alarms_of(units, asked.scenario.dims[0]), last, t0, peers)
+    names = list(configured)
+    result = {"scenario": asked_for.scenario, "rate": asked_for.rate, "profile": names[0]}
+    result |= outcomes[names[0]].report(asked_for.replicates)
+    result["evaluate_ms"] = round(statistics.median(took), 2) if took else None
+    result["cpu_seconds"] = round(time.process_time() - began, 1)
+    for name in names[1:]:
+        result[name] = outcomes[name].report(asked_for.replicates)
+    for name, other in peers.items():
+        result[name] = other.report(asked_for.replicates) | {"false_series": None, "other_series": None}
+    return result
 
 
 def main() -> None:
-    """Run the replicates of one scenario and print what was found."""
+    """Measure what is asked for and print it."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--scenario", default="step_0.2")
     parser.add_argument("--replicates", type=int, default=36)
     parser.add_argument("--seed", type=int, default=5001)
     parser.add_argument("--world-seed", type=int, default=501)
     parser.add_argument("--rate", type=float, default=1000.0)
-    parser.add_argument("--profile", choices=sorted(PROFILES), default="default")
+    parser.add_argument("--profile", nargs="+", choices=sorted(PROFILES), default=["shipped"])
+    parser.add_argument("--months", type=float, default=1.0, help="watched where nothing happens")
+    parser.add_argument("--alone", action="store_true", help="without the peers")
+    parser.add_argument("--every", action="store_true", help="leave no evaluation out")
     parser.add_argument(
-        "--months", type=float, default=1.0, help="watched per replicate where nothing happens"
+        "--short", action="store_true", help="four replicates, and a week where nothing happens"
     )
-    parser.add_argument("--beside", action="store_true")
-    asked = parser.parse_args()
-    simulator = load_simulator()
-    base, changes, config = VARIANTS.get(asked.scenario, (asked.scenario, {}, {}))
-    scenario = replace(simulator.SCENARIOS[base], **changes)
-    nothing = base in ("stationary", "night")
-    hours = BASELINE_HOURS + (round(720 * asked.months) if nothing else WATCHED_HOURS)
-    names = simulator.DIMS
-    segment = OVERALL if scenario.intents is None else f"intent=i{scenario.intents[0]}"
-    hurt = [CRITICAL] if scenario.crit is not None else [names[i] for i in scenario.dims]
-    targets = {(name, one) for name in hurt for one in (OVERALL, segment)} if scenario.bad else set()
-    ends = scenario.length_h if scenario.bad and np.isfinite(scenario.length_h) else None
-
-    outcome, others, took = Outcome(), {}, []
-    for replicate in range(asked.replicates):
-        world = simulator.Config(rate=asked.rate, world_seed=asked.world_seed + replicate, **config)
-        drawn = simulator.simulate(scenario, world, hours, asked.seed + replicate)
-        units = units_of(drawn, simulator.world(world)["pi"].reshape(-1))
-        watch = Watch(buckets_of(units, names), hours * PER_HOUR, asked.profile)
-        t0 = None if nothing else float(drawn["t0"])
-        score(watch.run(), outcome, t0=t0, targets=targets, span=watch.rows, ends=ends)
-        took.append(watch.evaluate_ms())
-        if asked.beside:
-            last = float(units["row"].max()) / PER_HOUR
-            enter(alarms_of(units, scenario.dims[0]), last, t0, others)
-    result = {"scenario": asked.scenario, "rate": asked.rate, "profile": asked.profile}
-    result |= outcome.report(asked.replicates) | {"evaluate_ms": round(statistics.median(took), 2)}
-    for name, other in others.items():
-        result[name] = other.report(asked.replicates)
+    asked_for = parser.parse_args()
+    if asked_for.short:
+        asked_for.replicates, asked_for.months = 4, 0.25
+    result = measured(asked_for)
     for name, value in result.items():
         print(f"{name:26s} {value}")
     print(json.dumps(result))

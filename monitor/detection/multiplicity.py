@@ -41,10 +41,11 @@ def log_sr(wealth: Floats) -> Floats:
     return logs
 
 
-def trimmed_of(wealth: Floats, blip: int) -> tuple[Integers, Floats, Integers]:
+def trimmed_of(wealth: Floats, blip: int, *, share: float = 0.0) -> tuple[Integers, Floats, Integers]:
     """Return k^ [series, bet], T [series] and the bet with the most evidence [series].
 
-    k^ is the last lowest row of a path; T is what was gained since, without the best `blip` buckets of it.
+    k^ is the last lowest row of a path; T is what was gained since, without the best `blip` buckets of it. Where
+    that is less than a `share` of what those buckets gained, it is chance beside a blip, and counts as nothing.
     """
     last = wealth.shape[1] - 1
     lowest = last - wealth[:, ::-1, :].argmin(axis=1)
@@ -56,7 +57,9 @@ def trimmed_of(wealth: Floats, blip: int) -> tuple[Integers, Floats, Integers]:
     inside = np.arange(stretch.shape[1])[None, :, None] >= lowest[:, None, :]
     worst = np.where(inside, stretch, -np.inf).max(axis=1)
     # Shorter than a blip: nothing is left.
-    left = np.where(np.isfinite(worst), gained - worst, 0.0)
+    longer = np.isfinite(worst)
+    taken = np.where(longer, worst, 0.0)
+    left = np.where(longer & (gained - taken > share * taken), gained - taken, 0.0)
     return lowest, left.max(axis=1), gained.argmax(axis=1)
 
 

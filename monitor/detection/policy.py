@@ -22,8 +22,8 @@ class DetectionPolicy(BaseModel):
 
     false_pages_per_month: Budget = 1.0
     """False findings of scores that the bound allows a deployment; what is measured lies far below it."""
-    false_critical_per_month: Budget = 1.0
-    """The same of rates of critical failures."""
+    false_critical_per_month: Budget = 0.3
+    """The same of rates of critical failures, which page: here what is measured lies nearer to the bound."""
     false_signals_per_month: Budget = 1.0
     """The same of shares over all traffic: escalations, thumbs down, fallbacks, refusals."""
     segments: tuple[SegmentKey, ...] = ("intent", "prompt_hash")

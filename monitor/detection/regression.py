@@ -41,6 +41,8 @@ class RegressionPolicy(BaseModel):
     """A fall of this length is forgiven. Longer: every real one is told later by as much."""
     trimmed_min_nats: Annotated[float, Field(ge=0)] = 4.6
     """Evidence that must be left when the worst stretch of a blip's length is taken out."""
+    trimmed_min_share: Annotated[float, Field(ge=0, le=2)] = 0.35
+    """The same as a share of what is taken out. A fall as deep all along must last so much longer than a blip."""
     page_points: Annotated[float, Field(ge=0, le=4)] = 0.35
     """The estimated fall that pages: half way between 0.2, a ticket, and 0.5, a page."""
     recent_minutes: Annotated[int, Field(ge=15, le=1440)] = 60
@@ -103,6 +105,8 @@ class Assessment:
     se: Floats
     recent: Floats
     """Weighted mean residual of the newest stretch; nan without a unit in it."""
+    down: Flags
+    """The newest stretch is down."""
     sustained: Flags
     """Trimmed evidence is enough and the newest stretch is down: with E over its threshold, it fires."""
     pages: Flags
@@ -183,7 +187,9 @@ def assess(found: Increments, policy: RegressionPolicy, *, since: Integers | Non
     before = place[None, :] < start[:, None]
     wealth[before] = np.inf
     evidence = log_sr(wealth)
-    lowest, trimmed, best = trimmed_of(wealth, policy.blip_minutes // found.bucket_minutes + 1)
+    lowest, trimmed, best = trimmed_of(
+        wealth, policy.blip_minutes // found.bucket_minutes + 1, share=policy.trimmed_min_share
+    )
     series = np.arange(n)
     rough, _ = _effect(found, place[None, :buckets] >= lowest[series, best][:, None])
     onset, low, high = _onset(found, start, rough, policy.onset_nats)
@@ -198,6 +204,7 @@ def assess(found: Increments, policy: RegressionPolicy, *, since: Integers | Non
         effect=effect,
         se=se,
         recent=recent,
+        down=recent <= -tolerance,
         sustained=(trimmed > policy.trimmed_min_nats) & (recent <= -tolerance),
         pages=effect <= -policy.page_points,
         recovered=_recovered(found, policy, effect),

@@ -185,12 +185,19 @@ class SequentialDetector:
         h0 = self._patience(self.policy.false_pages_per_month * share_of_budget)
         evidence = {one.key: float(found.evidence[i]) for i, one in enumerate(series)}
         allowed = speaking(evidence, h0)
+        # All traffic is down, and may yet be forgiven as a blip: until that is known, its parts wait for it.
+        undecided = {
+            one.dimension
+            for i, one in enumerate(series)
+            if one.segment == OVERALL and one.key in allowed and found.down[i] and not found.sustained[i]
+        }
+        speaks = found.sustained & ~found.recovered
         return {
             one.key: Reading(
                 series=one,
                 evidence=evidence[one.key],
                 threshold=threshold(len(series), h0),
-                speaks=one.key in allowed and bool(found.sustained[i]) and not found.recovered[i],
+                speaks=one.key in allowed and bool(speaks[i]) and one.dimension not in undecided,
                 onset=onset(one, int(found.onset[i]), int(found.onset_low[i]), int(found.onset_high[i])),
                 effect=float(found.effect[i]),
                 se=float(found.se[i]),

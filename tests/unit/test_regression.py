@@ -80,6 +80,15 @@ def test_an_hour_long_blip_is_forgiven_however_deep() -> None:
         assert not found.sustained[0]
 
 
+def test_a_blip_after_a_little_bad_luck_is_forgiven_and_a_fall_as_deep_is_told_soon() -> None:
+    """What chance left beside a blip is small for what the blip held; a real fall goes on in its depth."""
+    unlucky = [assessed(a_series((96, GOOD), (4, DOWN), (5, FAR_DOWN), (after, GOOD))) for after in range(4)]
+    fall = assessed(a_series((96, GOOD), (8, FAR_DOWN)))
+
+    assert not any(fires(found) for found in unlucky)
+    assert fires(fall)
+
+
 def test_a_change_of_traffic_is_not_a_change_of_quality() -> None:
     """The overall mean falls by 0.17 here, and no intent got worse."""
     more_refunds = GOOD | {"refund": (0, 0, 25, 50, 25)}
