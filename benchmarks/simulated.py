@@ -167,10 +167,10 @@ def anchor_scores(
     *,
     hours: int,
     seed: int,
-    anchors: int = 71,
-    per_round: int = 12,
+    anchors: int = 64,
+    per_round: int = 64,
 ) -> list[AnchorScore]:
-    """Judge the anchor set, all of it in the first hour and then a dozen an hour in turn, as the product does.
+    """Judge the anchor set, all of it in the first hour and then as many an hour as the product does.
 
     Of an anchor's score 85 % of the latent variance is its own; the rest is what the judge says otherwise each time.
     """

@@ -11,6 +11,7 @@ from monitor.alerting.store import AlertStore
 from monitor.detection.finding import Failures, Finding, FindingKind, Outcome, Persistence
 from monitor.detection.judge_drift import CHECK, Anchored, anchored, drift_finding, over
 from monitor.detection.judge_health import failures_depend, health_finding, silent_finding
+from monitor.detection.sequential import excuse
 from monitor.intake.event import Environment
 from monitor.judging.anchors import AnchorPolicy, AnchorScore, AnchorStore
 from monitor.judging.drift import Shift, anchor_shift, shift_between
@@ -106,10 +107,11 @@ class AnchorShifts:
     async def shifts(
         self, *, judge_version: str, rubric_version: str, since: datetime, now: datetime
     ) -> Mapping[str, Shift]:
-        """Return the shift of each dimension from the window that ends at `since` to the one that ends at `now`.
+        """Return the shift of each dimension from the window that ends at `since` to one that ends at `now`.
 
-        Where no score of that time is kept, the pinned ones stand for it. Nothing where too few anchors tell;
-        raises StoreUnavailable.
+        Of the long window, which sees a slow drift, and the recent one, which sees a sudden drift, the one that
+        excuses more. Where no score of that time is kept, the pinned ones stand for it. Nothing where too few
+        anchors tell; raises StoreUnavailable.
         """
         versions: Versions = {"judge_version": judge_version, "rubric_version": rubric_version}
         window = timedelta(hours=self.policy.window_hours)
@@ -119,8 +121,14 @@ class AnchorShifts:
             *await self.store.scores(since - window, since, **versions),
         ]
         after = await self.store.scores(max(since, now - window), now, **versions)
-        found = shift_between(before, after) if before else anchor_shift(pins, after)
-        return {name: shift for name, shift in found.items() if shift.n >= self.policy.min_anchors}
+        recent = [one for one in after if one.at >= now - timedelta(hours=self.policy.recent_hours)]
+        found: dict[str, Shift] = {}
+        for scores in (after, recent):
+            shifts = shift_between(before, scores) if before else anchor_shift(pins, scores)
+            for name, shift in shifts.items():
+                if shift.n >= self.policy.min_anchors:
+                    found[name] = min(found.get(name, shift), shift, key=excuse)
+        return found
 
 
 async def evaluate_judges(

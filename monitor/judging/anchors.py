@@ -36,8 +36,9 @@ class AnchorPolicy(BaseModel):
 
     file: str = "anchors.jsonl"
     every_minutes: Annotated[int, Field(ge=5, le=10_080)] | None = 60
-    per_round: Annotated[int, Field(ge=1, le=1000)] = 12
+    per_round: Annotated[int, Field(ge=1, le=1000)] = 64
     window_hours: Annotated[int, Field(ge=1, le=168)] = 24
+    recent_hours: Annotated[int, Field(ge=1, le=168)] = 3
     min_anchors: Annotated[int, Field(ge=5)] = 20
     floor_points: Annotated[float, Field(gt=0, le=4)] = 0.15
 
