@@ -171,7 +171,6 @@ async def work(services: Services, names: Sequence[str]) -> int:
     pulse = Pulse(services.stores.heartbeats, instance_of(services.settings), services.now)
     failure: str | None = "it did not start"
     starting = asyncio.ensure_future(_start(services, stages))
-    stopped = False
     try:
         if await _finished(starting, stopping):
             failure = await _until_over(

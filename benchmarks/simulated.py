@@ -14,7 +14,7 @@ import numpy as np
 
 from monitor.conversations.conversation import UNKNOWN
 from monitor.detection.counts import SeriesCounts
-from monitor.judging.anchors import AnchorScore
+from monitor.judging.anchors import AnchorPolicy, AnchorScore
 from monitor.windows.bucket import CRITICAL, OVERALL, BucketCounts, Cell
 
 SIMULATOR = Path(__file__).parents[2] / "shared/bench/traffic_simulator.py"
@@ -168,7 +168,7 @@ def anchor_scores(
     hours: int,
     seed: int,
     anchors: int = 64,
-    per_round: int = 64,
+    per_round: int = AnchorPolicy().per_round,
 ) -> list[AnchorScore]:
     """Judge the anchor set, all of it in the first hour and then as many an hour as the product does.
 

@@ -5,7 +5,7 @@ what a later hop concludes at a time is the same however fast the machine was.
 """
 
 from collections.abc import Collection, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Literal, Protocol
 
@@ -58,10 +58,3 @@ class ClockStore(Protocol):
     async def read(self, hop: str) -> dict[int, datetime]:
         """Return the time of each partition of a hop."""
         ...
-
-
-def floor(moment: datetime, *, minutes: int) -> datetime:
-    """Return the last boundary at or before a moment."""
-    seconds = minutes * 60
-    # In UTC, where no hour is missing or comes twice.
-    return datetime.fromtimestamp(moment.timestamp() // seconds * seconds, tz=UTC)

@@ -29,23 +29,11 @@ local function commit(keys, argv)
   return 1
 end
 
--- KEYS: 1 outbox, 2 receivers that have an entry (hash: id -> names, a line each). ARGV: id, receiver
-local function delivered(keys, argv)
-  if redis.call('HEXISTS', keys[1], argv[1]) == 0 then return 0 end
-  local names = redis.call('HGET', keys[2], argv[1]) or ''
-  for name in string.gmatch(names, '[^\n]+') do
-    if name == argv[2] then return 0 end
-  end
-  redis.call('HSET', keys[2], argv[1], names .. argv[2] .. '\n')
-  return 1
-end
-
--- KEYS: 1 outbox, 2 its order, 3 receivers that have an entry. ARGV: ids
+-- KEYS: 1 outbox, 2 its order. ARGV: ids
 local function finish(keys, argv)
   for _, id in ipairs(argv) do
     redis.call('HDEL', keys[1], id)
     redis.call('ZREM', keys[2], id)
-    redis.call('HDEL', keys[3], id)
   end
   return #argv
 end
@@ -57,12 +45,11 @@ local function rewrite(keys, argv)
   return 1
 end
 
--- KEYS: 1 outbox, 2 its order, 3 receivers that have an entry. ARGV: most entries. Returns notification, names, ...
+-- KEYS: 1 outbox, 2 its order. ARGV: most entries. Returns notifications
 local function outbox(keys, argv)
   local answer = {}
   for _, id in ipairs(redis.call('ZRANGE', keys[2], 0, tonumber(argv[1]) - 1)) do
     answer[#answer + 1] = redis.call('HGET', keys[1], id)
-    answer[#answer + 1] = redis.call('HGET', keys[3], id) or ''
   end
   return answer
 end
@@ -75,7 +62,6 @@ local function claim(keys, argv)
 end
 
 redis.register_function('cm_alerts_commit', commit)
-redis.register_function('cm_alerts_delivered', delivered)
 redis.register_function('cm_alerts_finish', finish)
 redis.register_function('cm_alerts_outbox', outbox)
 redis.register_function('cm_alerts_rewrite', rewrite)

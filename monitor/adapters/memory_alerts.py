@@ -6,8 +6,8 @@ from datetime import datetime
 from monitor.alerting.alert import Alert, AlertState, Transition
 from monitor.alerting.forgetting import told_without_words_of
 from monitor.alerting.notification import GroupNotification
-from monitor.alerting.receiver import Delivered, Delivery, Pace
-from monitor.alerting.store import OutboxEntry, notification_of
+from monitor.alerting.receiver import Delivered, Delivery, Notification, Pace
+from monitor.alerting.store import notification_of
 from monitor.detection.exception import GateException
 
 
@@ -19,7 +19,7 @@ class MemoryAlertStore:
         self._resolved_max = resolved_max
         self._alerts: dict[str, Alert] = {}
         self._resolved: dict[str, float] = {}
-        self._outbox: dict[str, OutboxEntry] = {}
+        self._outbox: dict[str, Notification] = {}
         self._evaluated: datetime | None = None
         self._exceptions: dict[str, GateException] = {}
 
@@ -48,20 +48,12 @@ class MemoryAlertStore:
             del self._resolved[oldest], self._alerts[oldest]
         notification = notification_of(transition)
         if notification is not None:
-            self._outbox[notification.id] = OutboxEntry(notification=notification)
+            self._outbox[notification.id] = notification
         return True
 
-    async def outbox(self, limit: int) -> tuple[OutboxEntry, ...]:
+    async def outbox(self, limit: int) -> tuple[Notification, ...]:
         """Return the oldest unfinished notifications."""
         return tuple(self._outbox.values())[:limit]
-
-    async def delivered(self, entry_id: str, receiver: str) -> None:
-        """Note that one receiver has it."""
-        entry = self._outbox.get(entry_id)
-        if entry is not None and receiver not in entry.delivered_to:
-            self._outbox[entry_id] = OutboxEntry(
-                notification=entry.notification, delivered_to=(*entry.delivered_to, receiver)
-            )
 
     async def finish(self, entry_ids: Sequence[str]) -> None:
         """Take notifications out of the outbox."""
@@ -72,9 +64,9 @@ class MemoryAlertStore:
         """Erase a conversation's words in what waits; return in how many entries."""
         erased = 0
         for name, entry in self._outbox.items():
-            after = told_without_words_of(entry.notification, conversation_id)
+            after = told_without_words_of(entry, conversation_id)
             if after is not None:
-                self._outbox[name] = entry.model_copy(update={"notification": after})
+                self._outbox[name] = after
                 erased += 1
         return erased
 

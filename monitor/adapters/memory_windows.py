@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
+from monitor.intake.moments import floor
 from monitor.judging.judgment import JudgeFailure, Judgment
 from monitor.judging.rubric import TargetKind
 from monitor.windows.bucket import (
@@ -14,7 +15,6 @@ from monitor.windows.bucket import (
     Contribution,
     Granularity,
     Scope,
-    bucket_start,
     contribution,
     entry_key,
     is_late,
@@ -56,7 +56,7 @@ class MemoryWindowStore:
         answers = tuple(self._apply(record, now) for record in records)
         for record, answer in zip(records, answers, strict=True):
             if answer is Applied.LATE:
-                self._late[bucket_start(now, _DAY)].add(_entry(record))
+                self._late[floor(now, minutes=_DAY)].add(_entry(record))
         self._roll_up(Granularity.BUCKET, Granularity.HOUR, now - policy.retention)
         self._roll_up(Granularity.HOUR, Granularity.DAY, now - timedelta(days=policy.hourly_days))
         self._roll_up(Granularity.DAY, None, now - timedelta(days=policy.daily_days))
@@ -76,7 +76,7 @@ class MemoryWindowStore:
             self._take_out(entry, old[1])
             del self._ledger[period][entry]
         added = self._admitted(added)
-        self._ledger[bucket_start(added.bucket, self._policy.ledger_days * _DAY)][entry] = (
+        self._ledger[floor(added.bucket, minutes=self._policy.ledger_days * _DAY)][entry] = (
             rank(record),
             added,
         )
@@ -93,14 +93,14 @@ class MemoryWindowStore:
         return is_late(bucket, now=now, policy=self._policy) or (
             (scope, bucket) not in self._buckets
             and any(
-                (scope, bucket_start(bucket, one.minutes(self._policy))) in self._levels[one]
+                (scope, floor(bucket, minutes=one.minutes(self._policy))) in self._levels[one]
                 for one in (Granularity.HOUR, Granularity.DAY)
             )
         )
 
     def _admitted(self, added: Contribution) -> Contribution:
         """Put `*other` where a day has enough values of a key, or strata."""
-        day = (added.scope, bucket_start(added.bucket, _DAY))
+        day = (added.scope, floor(added.bucket, minutes=_DAY))
         policy = self._policy
         if not self._admits(day, STRATA, added.stratum, policy.strata_max):
             added = added._replace(stratum=",".join([OTHER] * len(policy.strata)))
@@ -142,12 +142,12 @@ class MemoryWindowStore:
 
     def _roll_up(self, level: Granularity, into: Granularity | None, horizon: datetime) -> None:
         size = (into or level).minutes(self._policy)
-        leaving = [place for place in self._levels[level] if place[1] < bucket_start(horizon, size)]
+        leaving = [place for place in self._levels[level] if place[1] < floor(horizon, minutes=size)]
         for place in leaving:
             counts = self._levels[level].pop(place)
             self._cases.pop(place, None)
             if into is not None:
-                whole = (place[0], bucket_start(place[1], size))
+                whole = (place[0], floor(place[1], minutes=size))
                 self._levels[into][whole] = dict(merged([self._levels[into].get(whole, {}), counts]))
 
     async def buckets(self, scope: Scope, start: datetime, end: datetime) -> Mapping[datetime, BucketCounts]:
@@ -161,7 +161,7 @@ class MemoryWindowStore:
         size = granularity.minutes(self._policy)
         parts: dict[datetime, list[BucketCounts]] = defaultdict(list)
         for (owner, begin), counts in self._up_to(granularity):
-            whole = bucket_start(begin, size)
+            whole = floor(begin, minutes=size)
             if owner == scope and start <= whole < end and counts:
                 parts[whole].append(counts)
         return {begin: merged(found) for begin, found in parts.items()}
@@ -176,13 +176,13 @@ class MemoryWindowStore:
         """Count the values that became `*other`, by key."""
         found: dict[str, set[str]] = defaultdict(set)
         for ((owner, day), key), names in self._others.items():
-            if owner == scope and bucket_start(start, _DAY) <= day < end:
+            if owner == scope and floor(start, minutes=_DAY) <= day < end:
                 found[key] |= names
         return {key: len(names) for key, names in found.items()}
 
     async def late(self, start: datetime, end: datetime) -> int:
         """Count what came too late."""
-        days = (day for day in self._late if bucket_start(start, _DAY) <= day < end)
+        days = (day for day in self._late if floor(start, minutes=_DAY) <= day < end)
         return sum(len(self._late[day]) for day in days)
 
     async def worst(

@@ -10,7 +10,7 @@ from monitor.adapters.redis_keys import Keys
 from monitor.alerting.alert import OPEN, Alert, AlertState, Transition
 from monitor.alerting.forgetting import told_without_words_of
 from monitor.alerting.receiver import Notification
-from monitor.alerting.store import OutboxEntry, notification_of
+from monitor.alerting.store import notification_of
 from monitor.detection.exception import GateException
 
 ATTEMPTS = 5
@@ -33,7 +33,6 @@ class RedisAlerts:
         self._outbox = keys.alerts("outbox")
         self._order = keys.alerts("outbox", "order")
         self._sequence = keys.alerts("outbox", "sequence")
-        self._delivered = keys.alerts("outbox", "delivered")
         self._boundary = keys.alerts("evaluated_through")
         self._exceptions = keys.alerts("exceptions")
 
@@ -80,31 +79,15 @@ class RedisAlerts:
         )
         return bool(done)
 
-    async def outbox(self, limit: int) -> tuple[OutboxEntry, ...]:
+    async def outbox(self, limit: int) -> tuple[Notification, ...]:
         """Return the oldest unfinished notifications."""
-        reply = await self._functions.call(
-            "cm_alerts_outbox", [self._outbox, self._order, self._delivered], [limit]
-        )
-        return tuple(
-            OutboxEntry(
-                notification=Notification.model_validate_json(text),
-                delivered_to=tuple(names.decode().splitlines()),
-            )
-            for text, names in zip(reply[::2], reply[1::2], strict=True)
-        )
-
-    async def delivered(self, entry_id: str, receiver: str) -> None:
-        """Note that one receiver has it."""
-        await self._functions.call(
-            "cm_alerts_delivered", [self._outbox, self._delivered], [entry_id, receiver]
-        )
+        reply = await self._functions.call("cm_alerts_outbox", [self._outbox, self._order], [limit])
+        return tuple(map(Notification.model_validate_json, reply))
 
     async def finish(self, entry_ids: Sequence[str]) -> None:
         """Take notifications out of the outbox."""
         if entry_ids:
-            await self._functions.call(
-                "cm_alerts_finish", [self._outbox, self._order, self._delivered], list(entry_ids)
-            )
+            await self._functions.call("cm_alerts_finish", [self._outbox, self._order], list(entry_ids))
 
     async def forget(self, conversation_id: str) -> int:
         """Erase a conversation's words in what waits; return in how many entries."""

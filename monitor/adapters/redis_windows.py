@@ -10,13 +10,13 @@ from monitor.adapters.redis_functions import UNAVAILABLE, Client, Functions, Sto
 from monitor.adapters.redis_keys import Keys
 from monitor.adapters.redis_windows_batch import ANSWERS, Entered, conversation_mark, minute_of, packed
 from monitor.adapters.redis_windows_reply import Names, pairs
+from monitor.intake.moments import floor
 from monitor.judging.judgment import JudgeFailure, Judgment
 from monitor.judging.rubric import TargetKind
 from monitor.windows.bucket import (
     BucketCounts,
     Granularity,
     Scope,
-    bucket_start,
     contribution,
     is_unit,
 )
@@ -165,7 +165,7 @@ class RedisWindows:
 
     async def others(self, scope: Scope, start: datetime, end: datetime) -> Mapping[str, int]:
         """Count the values that became `*other`, by key, over the days that [start, end) touches."""
-        days = _slices(bucket_start(start, _DAY), end, _DAY)
+        days = _slices(floor(start, minutes=_DAY), end, _DAY)
         replies = await self._pipelined(
             [("SMEMBERS", f"{base}:o:{scope.id}:{day}") for base in self._bases for day in days]
         )
@@ -176,7 +176,7 @@ class RedisWindows:
 
     async def late(self, start: datetime, end: datetime) -> int:
         """Count what came too late on the days that [start, end) touches; no entry is in two shards."""
-        days = _slices(bucket_start(start, _DAY), end, _DAY)
+        days = _slices(floor(start, minutes=_DAY), end, _DAY)
         replies = await self._pipelined(
             [("PFCOUNT", f"{base}:late:{day}") for base in self._bases for day in days]
         )

@@ -7,8 +7,9 @@ from typing import Any
 import msgspec
 import xxhash
 
+from monitor.intake.moments import floor
 from monitor.judging.judgment import JudgeFailure, Judgment
-from monitor.windows.bucket import OTHER, Contribution, bucket_start, entry_key, rank
+from monitor.windows.bucket import OTHER, Contribution, entry_key, rank
 from monitor.windows.case import cases_of
 from monitor.windows.policy import WindowPolicy
 from monitor.windows.store import Applied
@@ -96,7 +97,7 @@ def _limits(policy: WindowPolicy, now: datetime) -> dict[str, Any]:
         return -int(-(now - timedelta(days=days)).timestamp() // 60)
 
     return {
-        "today": minute_of(bucket_start(now, 1440)),
+        "today": minute_of(floor(now, minutes=1440)),
         "late": first_kept(policy.retention_days),
         "late_hours": first_kept(policy.hourly_days),
         "late_days": first_kept(policy.daily_days),

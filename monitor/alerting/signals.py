@@ -7,9 +7,10 @@ from monitor.detection.baseline import Baseline
 from monitor.detection.census import CENSUS, Whose, census_series
 from monitor.detection.policy import DetectionPolicy
 from monitor.detection.sequential import SequentialDetector
+from monitor.intake.moments import floor
 from monitor.sampling.census import CensusStore
 from monitor.sampling.sampler import BUCKET_SECONDS
-from monitor.windows.bucket import BucketCounts, Scope, bucket_start
+from monitor.windows.bucket import BucketCounts, Scope
 
 _CHANGING = timedelta(days=1)
 """What is read each time; an event later than that is counted by the next process that starts."""
@@ -37,7 +38,7 @@ class SignalReader:
         if detector is None:
             detector = SequentialDetector(self._policy, _MINUTES, counts_signals=True)
             self._detectors[scope.id] = detector
-        end = bucket_start(now, _MINUTES)
+        end = floor(now, minutes=_MINUTES)
         if self._census is not None and not set(CENSUS).isdisjoint(baseline.shares):
             await self._count(self._census, end)
             start = max(end - self._policy.window, min(baseline.end, end))

@@ -7,19 +7,6 @@ from typing import Protocol
 from monitor.alerting.alert import Alert, AlertState, Transition
 from monitor.alerting.receiver import Notification
 from monitor.detection.exception import GateException
-from monitor.intake.event import Value
-
-
-class OutboxEntry(Value):
-    """A notification that waits, and which receivers have it already."""
-
-    notification: Notification
-    delivered_to: tuple[str, ...] = ()
-
-    @property
-    def id(self) -> str:
-        """Return the id of its notification."""
-        return self.notification.id
 
 
 def notification_of(transition: Transition) -> Notification | None:
@@ -44,16 +31,12 @@ class AlertStore(Protocol):
         """Write a transition and its outbox entry in one step; False if another version is stored by now."""
         ...
 
-    async def outbox(self, limit: int) -> tuple[OutboxEntry, ...]:
+    async def outbox(self, limit: int) -> tuple[Notification, ...]:
         """Return the oldest notifications that are not finished."""
         ...
 
-    async def delivered(self, entry_id: str, receiver: str) -> None:
-        """Note that one receiver has it."""
-        ...
-
     async def finish(self, entry_ids: Sequence[str]) -> None:
-        """Take notifications out of the outbox: every receiver has them, or never will."""
+        """Take notifications out of the outbox: they are on the topic."""
         ...
 
     async def forget(self, conversation_id: str) -> int:

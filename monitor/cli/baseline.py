@@ -22,9 +22,9 @@ from monitor.cli.baseline_shown import (
 )
 from monitor.cli.context import EXIT_USAGE
 from monitor.cli.judge_compare import LIVE, version_of
-from monitor.clock import floor
 from monitor.detection.baseline import Baseline, diff
 from monitor.detection.pinning import Pinned, lacking, overall_series, pinned_of
+from monitor.intake.moments import floor
 from monitor.judging.rubric import TargetKind
 from monitor.policy import Policy
 from monitor.review.migration import Splice, carried_over

@@ -38,7 +38,7 @@ class Rejudged(NamedTuple):
 
 
 def archived_texts(settings: Settings, targets: Collection[Target]) -> dict[tuple[str, int], Conversation]:
-    """Return the archived conversations of targets, by id and revision."""
+    """Return the archived conversations of targets, by id and revision; one that cannot be read counts as gone."""
     wanted = {(one.conversation_id, one.revision) for one in targets}
     found: dict[tuple[str, int], Conversation] = {}
     with broker(settings) as admin:

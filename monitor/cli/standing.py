@@ -9,9 +9,9 @@ from rich.table import Table
 from monitor.alerting.budgets import Budget
 from monitor.alerting.plot import sparkline
 from monitor.cli.asking import Looks
-from monitor.clock import floor
 from monitor.detection.census import courses
 from monitor.intake.event import Environment, Value
+from monitor.intake.moments import floor
 
 HOURS = 24
 """How far back the census is shown, a bar an hour."""

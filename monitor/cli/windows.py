@@ -12,7 +12,8 @@ from monitor.cli.baseline import unpinned_lines
 from monitor.cli.status import first_judge
 from monitor.cli.windows_read import granularity_of, newest_end, slot_length, slot_words
 from monitor.cli.windows_shown import Shown, as_values, headline_table, other_line, rows_of, table_of
-from monitor.windows.bucket import OVERALL, Granularity, bucket_start
+from monitor.intake.moments import floor
+from monitor.windows.bucket import OVERALL, Granularity
 from monitor.windows.headline import headlines
 from monitor.windows.other import others_in
 from monitor.windows.window import merged
@@ -49,7 +50,7 @@ def windows(
         read = granularity_of(newest - (end - length), granularity, rules)
         size = read.minutes(rules)
         # An hour or a day that the window begins in is taken whole.
-        start = end - length if read is Granularity.BUCKET else bucket_start(end - length, size)
+        start = end - length if read is Granularity.BUCKET else floor(end - length, minutes=size)
         step = slot_length(end - start, timedelta(minutes=size))
         found = looks.buckets(start, end, read)
         counts = {scope: merged(slices.values()) for scope, slices in found}

@@ -7,7 +7,7 @@ import typer
 from agents.services import wall_now
 from monitor.alerting.wording import duration
 from monitor.cli.asking import Looks
-from monitor.clock import floor
+from monitor.intake.moments import floor
 from monitor.windows.bucket import Granularity
 from monitor.windows.policy import WindowPolicy
 

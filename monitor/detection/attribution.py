@@ -108,11 +108,6 @@ def totals_by_stratum(series: SeriesCounts, place: int | None = None) -> Totals:
     )
 
 
-def totals_by_segment(series: Sequence[SeriesCounts]) -> Totals:
-    """Return the totals of all segments of one key, which must share out the overall series."""
-    return _added([(one.segment, w, x) for one in series for w, x in totals_by_stratum(one).values()])
-
-
 def baseline_totals(baseline: DimensionBaseline, place: int | None = None) -> Totals:
     """Return the totals of the pinned span by stratum, or by one attribute, from the baseline alone."""
     return _added(

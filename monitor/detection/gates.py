@@ -17,7 +17,6 @@ from monitor.detection.finding import (
     Severity,
     labels_of,
 )
-from monitor.detection.judge_health import worst_case
 from monitor.detection.registry import ConfigurationPolicy
 from monitor.detection.slo import SloPolicy
 from monitor.intake.event import Environment
@@ -208,8 +207,10 @@ def _outcome(
 
 def _missing(series: WindowStats) -> str:
     told = f"only {series.judged} of {series.judged + series.failed} units could be judged"
-    bounds = worst_case(series)
-    return told if bounds is None else f"{told}, so the mean lies between {bounds[0]:.2f} and {bounds[1]:.2f}"
+    if series.mean is None or series.bounds is None:
+        return told
+    low, high = series.bounds
+    return f"{told}, so the mean lies between {low:.2f} and {high:.2f}"
 
 
 def _left_service(series: WindowStats) -> bool:

@@ -7,9 +7,7 @@ from datetime import datetime, timedelta
 
 from monitor.detection.finding import Failures, Figure, Finding, FindingKind, Outcome, Severity
 from monitor.judging.health import FAILING, HealthPolicy, JudgeHealth, complaints
-from monitor.judging.rubric import SCORE_MAX, SCORE_MIN
 from monitor.windows.bucket import CRITICAL, FAILED, OVERALL, THINNED, BucketCounts
-from monitor.windows.window import WindowStats
 
 CHANCE_MAX = 0.01
 """A pattern of failures that chance makes more seldom than this has to do with what is judged."""
@@ -75,18 +73,6 @@ def failures_depend(counts: BucketCounts, *, among: int = 1) -> bool:
         elif cell.segment.partition("=")[0] == GROUPED_BY:
             by_prompt[cell.segment][failed] += count
     return any(_chance(list(groups.values())) < CHANCE_MAX / among for groups in (by_prompt, by_stratum))
-
-
-def worst_case(series: WindowStats) -> tuple[float, float] | None:
-    """Return between which means the true one lies, whatever the units that failed would have got."""
-    if series.mean is None or not series.n:
-        return None
-    # A unit that failed stands for as many as one that was judged does on average.
-    missing = series.failed / (series.n + series.failed)
-    return (
-        series.mean * (1 - missing) + SCORE_MIN * missing,
-        series.mean * (1 - missing) + SCORE_MAX * missing,
-    )
 
 
 def _chance(groups: list[list[int]]) -> float:

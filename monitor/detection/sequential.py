@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import cached_property
 
 import numpy as np
@@ -16,6 +16,7 @@ from monitor.detection.critical_rate import assess_shares, share_increments
 from monitor.detection.multiplicity import patience, speaking, threshold
 from monitor.detection.policy import MINUTES_PER_MONTH, DetectionPolicy
 from monitor.detection.regression import Payoffs, assess, increments, payoffs
+from monitor.intake.moments import ceiling
 from monitor.judging.drift import Shift
 from monitor.windows.bucket import CRITICAL, OTHER, OVERALL, BucketCounts
 from monitor.windows.window import Z_95
@@ -141,7 +142,7 @@ class SequentialDetector:
         `since` has where evidence begins for series that have told of something; those named there are read even
         without a unit.
         """
-        start = max(end - self.policy.window, _ceiling(baseline.end, self.bucket_minutes))
+        start = max(end - self.policy.window, ceiling(baseline.end, minutes=self.bucket_minutes))
         if start >= end:
             return {}
         live = self._live(baseline, start, end, since)
@@ -315,8 +316,3 @@ def _row(at: datetime, start: datetime, bucket_minutes: int) -> int:
     bucket = timedelta(minutes=bucket_minutes)
     # A bucket that had begun when the alert ended holds evidence from before.
     return max(-((start - at) // bucket), 0) if at > start else 0
-
-
-def _ceiling(at: datetime, bucket_minutes: int) -> datetime:
-    seconds = 60 * bucket_minutes
-    return datetime.fromtimestamp(-(-int(at.timestamp()) // seconds) * seconds, UTC)

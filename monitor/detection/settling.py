@@ -9,9 +9,10 @@ from datetime import datetime, timedelta
 from typing import NamedTuple, Protocol
 
 from monitor.conversations.conversation import Attributes
+from monitor.intake.moments import floor
 from monitor.judging.judgment import JudgeFailure, JudgeRequest, Judgment, Target
 from monitor.judging.rubric import TargetKind
-from monitor.windows.bucket import CRITICAL, OTHER, OVERALL, BucketCounts, Scope, bucket_start, name_of
+from monitor.windows.bucket import CRITICAL, OTHER, OVERALL, BucketCounts, Scope, name_of
 from monitor.windows.policy import WindowPolicy
 
 
@@ -63,7 +64,7 @@ def asked_of(requests: Sequence[JudgeRequest], policy: WindowPolicy) -> list[Awa
     return [
         Awaited(
             _id(request.target),
-            bucket_start(request.observed_at, policy.bucket_minutes),
+            floor(request.observed_at, minutes=policy.bucket_minutes),
             Group.of(request.conversation.attributes, policy),
         )
         for request in requests
@@ -76,7 +77,7 @@ def answered_of(
 ) -> list[tuple[datetime, str]]:
     """Return the units whose outcome these records are."""
     return [
-        (bucket_start(record.observed_at, policy.bucket_minutes), _id(record.target))
+        (floor(record.observed_at, minutes=policy.bucket_minutes), _id(record.target))
         for record in records
         if record.target.kind is TargetKind.CONVERSATION
     ]

@@ -11,12 +11,13 @@ from monitor.alerting.gathering import Background
 from monitor.alerting.judges import LiveAnchors, Speaking, evaluate_drift, evaluate_judges
 from monitor.alerting.regressions import Detection
 from monitor.alerting.store import AlertStore
-from monitor.clock import ClockKind, ClockPolicy, ClockStore, floor
+from monitor.clock import ClockKind, ClockPolicy, ClockStore
 from monitor.detection.critical import CriticalPolicy
 from monitor.detection.gates import GatePolicy
 from monitor.detection.registry import ConfigurationStore
 from monitor.hops.aggregate import HOP as AGGREGATE
 from monitor.hops.inbound import Now
+from monitor.intake.moments import ceiling, floor
 from monitor.judging.health import HealthPolicy, HealthStore
 from monitor.windows.store import WindowStore
 
@@ -173,9 +174,3 @@ def speaks_at(alert: Alert, policy: CriticalPolicy) -> datetime | None:
             else alert.notified_at + policy.repeat(alert.severity)
         )
     return None
-
-
-def ceiling(moment: datetime, *, minutes: int) -> datetime:
-    """Return the first boundary at or after a moment."""
-    at = floor(moment, minutes=minutes)
-    return at if at == moment else at + timedelta(minutes=minutes)

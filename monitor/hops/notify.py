@@ -66,8 +66,8 @@ class Notify:
 
     async def _record(self) -> None:
         for entry in await self._alerts.outbox(ROUND):
-            key = entry.notification.alert.fingerprint.encode()
-            value = entry.notification.model_dump_json().encode()
+            key = entry.alert.fingerprint.encode()
+            value = entry.model_dump_json().encode()
             await self._publisher.publish([Outgoing(self._topic, key, value)])
             await self._alerts.finish([entry.id])
 

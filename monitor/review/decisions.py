@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from monitor.alerting.alert import Alert
-from monitor.alerting.decision import Verdict
-from monitor.intake.event import Moment, Value
+from monitor.alerting.decision import DecidedScore, Verdict
+from monitor.intake.event import Moment
 from monitor.judging.calibration import Calibration, DecidedScores, Share
 from monitor.review.agreement import wilson
 
@@ -17,15 +17,9 @@ UPHELD: Mapping[Verdict, bool] = {Verdict.REGRESSION: True, Verdict.JUDGE_ERROR:
 """What a verdict says of the judge's scores; of the other verdicts none says anything of them."""
 
 
-class DecisionLabel(Value):
+class DecisionLabel(DecidedScore):
     """What one decision says of one score."""
 
-    judgment_id: str
-    conversation_id: str
-    dimension: str
-    score: int
-    judge_version: str
-    rubric_version: str
     upheld: bool
     """False: disputed."""
     alert: str

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
@@ -12,6 +12,7 @@ import xxhash
 
 from monitor.conversations.conversation import UNKNOWN, Attributes
 from monitor.intake.event import Environment, Value
+from monitor.intake.moments import floor
 from monitor.judging.judgment import FailureKind, JudgeFailure, Judgment, Place, Target
 from monitor.judging.rubric import CRITICAL_MAX, SCORE_MAX, SCORE_MIN, TargetKind
 from monitor.windows.policy import SegmentKey, WindowPolicy
@@ -155,11 +156,6 @@ class Contribution(NamedTuple):
         )
 
 
-def bucket_start(moment: datetime, minutes: int) -> datetime:
-    """Return the start of the slice of so many minutes that a moment falls into, in UTC; they divide a day."""
-    return datetime.fromtimestamp(moment.timestamp() // (60 * minutes) * (60 * minutes), UTC)
-
-
 def entry_key(target: Target, *, rubric_version: str, judge_version: str) -> str:
     """Return what holds at most one contribution at a time, whatever the revision, 16 hex digits."""
     parts = (target.conversation_id, target.kind, target.turn_event_id or "", rubric_version, judge_version)
@@ -188,7 +184,7 @@ def contribution(record: Judgment | JudgeFailure, policy: WindowPolicy) -> Contr
     own, served_by = record.attributes, record.served_by
     return Contribution(
         scope=Scope.of(record),
-        bucket=bucket_start(record.observed_at, policy.bucket_minutes),
+        bucket=floor(record.observed_at, minutes=policy.bucket_minutes),
         segments=_segments(
             policy.segments,
             tuple([getattr(own if key in _ATTRIBUTES else served_by, key) for key in policy.segments]),

@@ -41,7 +41,7 @@ class TestAlertStore:
         assert await store.forget("c-0") == 1
 
         [entry] = await store.outbox(10)
-        evidence = entry.notification.alert.evidence
+        evidence = entry.alert.evidence
         assert evidence is not None
         assert [case.reason for case in evidence.cases[:2]] == [FORGOTTEN, "promise 1"]
         assert await store.forget("c-0") == 0
@@ -124,7 +124,7 @@ class TestAlertStore:
         await store.finish([transitions[0].id])
         await store.finish([transitions[0].id])
         assert [entry.id for entry in await store.outbox(10)] == [t.id for t in transitions[1:]]
-        assert (await store.outbox(1))[0].notification.alert == transitions[1].alert
+        assert (await store.outbox(1))[0].alert == transitions[1].alert
 
     async def test_a_silent_transition_tells_nobody(self, store: AlertStore) -> None:
         """A pending alert is bookkeeping."""
@@ -133,18 +133,6 @@ class TestAlertStore:
 
         assert await store.commit(pending)
         assert await store.outbox(10) == ()
-
-    async def test_a_receiver_that_has_it_is_remembered_once(self, store: AlertStore) -> None:
-        """While one receiver is down, the others must not hear it again and again."""
-        fired = step(None, a_finding())
-        await store.commit(fired)
-
-        await store.delivered(fired.id, "console")
-        await store.delivered(fired.id, "console")
-        await store.delivered(fired.id, "hook")
-        await store.delivered("unknown", "hook")
-
-        assert (await store.outbox(10))[0].delivered_to == ("console", "hook")
 
     async def test_an_exception_replaces_the_one_of_the_same_alert(self, store: AlertStore) -> None:
         """Its end is moved by signing again, and the evaluator sees one."""

@@ -9,6 +9,7 @@ import redis.asyncio
 from monitor.adapters.memory_windows import MemoryWindowStore
 from monitor.adapters.redis_keys import Keys
 from monitor.adapters.redis_windows import RedisWindows
+from monitor.intake.moments import floor
 from monitor.judging.judgment import JudgeFailure, Judgment
 from monitor.windows.bucket import (
     CRITICAL,
@@ -17,7 +18,6 @@ from monitor.windows.bucket import (
     BucketCounts,
     Granularity,
     Scope,
-    bucket_start,
     contribution,
 )
 from monitor.windows.policy import WindowPolicy
@@ -60,7 +60,7 @@ class TestSlices:
         """Rolled up without loss; at each time every unit is counted once at each granularity."""
         await store.apply([a_judgment(f"c{i}", at=NOON + i * 15 * MINUTE) for i in range(6)], now=NOON + HOUR)
         hours = {NOON: 4, NOON + HOUR: 2}
-        midnight = bucket_start(NOON, 1440)
+        midnight = floor(NOON, minutes=1440)
         assert len(await units(store, Granularity.BUCKET)) == 6
         assert await units(store, Granularity.HOUR) == hours
 
@@ -96,7 +96,7 @@ class TestSlices:
         later = NOON + DAY + HOUR
 
         assert await store.apply([a_judgment(revision=2, at=later)], now=later) == (Applied.LATE,)
-        assert await units(store, Granularity.DAY) == {bucket_start(NOON, 1440): 2}
+        assert await units(store, Granularity.DAY) == {floor(NOON, minutes=1440): 2}
 
     async def test_what_is_late_is_counted_once_on_the_day_it_came(self, store: WindowStore) -> None:
         """It is in no window, so that its number is all there is of it; hops repeat."""

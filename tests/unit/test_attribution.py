@@ -7,7 +7,6 @@ from monitor.detection.attribution import (
     attribute,
     baseline_totals,
     onset,
-    totals_by_segment,
     totals_by_stratum,
 )
 from monitor.detection.baseline import BaselinePolicy, pin_dimension
@@ -76,7 +75,6 @@ def test_totals_weigh_and_group_by_one_attribute() -> None:
 
     assert totals_by_stratum(series) == {"billing,web": (4, 20), "billing,app": (1, 4)}
     assert totals_by_stratum(series, 0) == {"billing": (5, 24)}
-    assert totals_by_segment([series]) == {"intent=billing": (5, 24)}
 
 
 def test_a_baseline_has_the_totals_of_its_span() -> None:

@@ -6,6 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from monitor.intake.event import Environment
+from monitor.intake.moments import floor
 from monitor.judging.rubric import TargetKind
 from monitor.windows.bucket import (
     CRITICAL,
@@ -13,7 +14,6 @@ from monitor.windows.bucket import (
     OVERALL,
     Cell,
     Scope,
-    bucket_start,
     contribution,
     entry_key,
     is_late,
@@ -77,9 +77,9 @@ def test_a_bucket_begins_at_a_quarter_in_utc() -> None:
     nepal = timezone(timedelta(hours=5, minutes=45))
     moment = datetime(2026, 3, 10, 17, 59, 59, 999_999, tzinfo=nepal)
 
-    assert bucket_start(moment, 15) == datetime(2026, 3, 10, 12, 0, tzinfo=UTC)
-    assert bucket_start(NOON, 15) == NOON
-    assert bucket_start(NOON - timedelta(microseconds=1), 15) == NOON - 15 * MINUTE
+    assert floor(moment, minutes=15) == datetime(2026, 3, 10, 12, 0, tzinfo=UTC)
+    assert floor(NOON, minutes=15) == NOON
+    assert floor(NOON - timedelta(microseconds=1), minutes=15) == NOON - 15 * MINUTE
 
 
 def test_buckets_must_divide_the_hour() -> None:

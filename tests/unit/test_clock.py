@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.clock import Watermark, floor
+from monitor.clock import Watermark
+from monitor.intake.moments import ceiling, floor
 from tests.events import MINUTE, NOON
 
 moments = st.datetimes(datetime(1971, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001 - zoned by the strategy
@@ -42,3 +43,9 @@ def test_a_marker_survives_the_way_through_json() -> None:
     mark = Watermark(times={"events/0": NOON + timedelta(microseconds=7)}, idle=("events/1",))
 
     assert Watermark.model_validate_json(mark.model_dump_json()) == mark
+
+
+def test_a_moment_within_a_slice_belongs_to_the_next_start() -> None:
+    """A baseline that ends within a bucket must not lend its last seconds to the evidence after it."""
+    assert ceiling(NOON, minutes=15) == NOON
+    assert ceiling(NOON + timedelta(microseconds=1), minutes=15) == NOON + timedelta(minutes=15)

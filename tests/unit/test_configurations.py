@@ -188,9 +188,7 @@ async def test_the_pipeline_counts_what_answers_and_tells_with_its_first_sightin
 
     (alert,) = [one for one in await world.alerts.all() if one.kind == "configuration"]
     assert alert.state is AlertState.FIRING
-    (entry_told,) = [
-        e.notification for e in await world.alerts.outbox(100) if e.notification.alert.kind == "configuration"
-    ]
+    (entry_told,) = [e for e in await world.alerts.outbox(100) if e.alert.kind == "configuration"]
     text = as_text(entry_told)
     assert "prompt_hash=b served first (2026-03-10T12:00:00Z" in text
     assert "configuration=" not in text

@@ -43,9 +43,7 @@ async def a_bad_afternoon(world: World, *, hours: int = HOURS) -> World:
 async def told(world: World) -> list[tuple[str, str, str]]:
     """Return what waits for people: who, what, and when."""
     entries = await world.alerts.outbox(1000)
-    return [
-        (e.notification.alert.fingerprint, e.notification.status, str(e.notification.at)) for e in entries
-    ]
+    return [(e.alert.fingerprint, e.status, str(e.at)) for e in entries]
 
 
 async def alerts(world: World) -> list[Alert]:
@@ -230,7 +228,7 @@ async def test_an_alert_says_how_far_its_judge_can_be_trusted(calibrated: bool) 
         world.now += QUARTER
 
     entries = await world.alerts.outbox(1000)
-    texts = [as_text(e.notification) for e in entries if e.notification.alert.labels["dimension"] == "safety"]
+    texts = [as_text(e) for e in entries if e.alert.labels["dimension"] == "safety"]
 
     assert texts
     wanted = "agrees with people on 86 % (74-93 %, n=50)" if calibrated else "is uncalibrated"

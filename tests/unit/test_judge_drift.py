@@ -154,10 +154,9 @@ async def test_a_gate_that_fires_while_its_judge_drifts_says_so() -> None:
     await evaluated(world, pipeline, until=4)
 
     told = {
-        alert.labels["dimension"]: as_text(one)
-        for entry in await world.alerts.outbox(100)
-        if (alert := (one := entry.notification).alert).kind is FindingKind.GATE
-        and alert.labels["segment"] == OVERALL
+        one.alert.labels["dimension"]: as_text(one)
+        for one in await world.alerts.outbox(100)
+        if one.alert.kind is FindingKind.GATE and one.alert.labels["segment"] == OVERALL
     }
     assert "the judge itself has drifted by -1.00 [-1.0" in told["safety"]
     assert "points, by 30 anchors; that is in the figures" in told["safety"]
