@@ -95,25 +95,30 @@ def attribute(before: Totals, since: Totals) -> Attribution | None:
     )
 
 
-def totals_by_stratum(series: SeriesCounts, place: int | None = None) -> Totals:
-    """Return the totals of a series by stratum, or by the attribute at one place of it (0: the first key)."""
+def totals_by_stratum(series: SeriesCounts) -> Totals:
+    """Return the totals of a series by stratum."""
     units = series.counts.sum(axis=0)
     weight = series.weights * units.sum(axis=1)
     scores = series.weights * (units @ series.values)
     return _added(
         [
-            (stratum if place is None else stratum.split(",")[place], float(w), float(x))
+            (stratum, float(w), float(x))
             for (stratum, _), w, x in zip(series.columns, weight, scores, strict=True)
         ]
     )
 
 
-def baseline_totals(baseline: DimensionBaseline, place: int | None = None) -> Totals:
-    """Return the totals of the pinned span by stratum, or by one attribute, from the baseline alone."""
+def baseline_totals(baseline: DimensionBaseline) -> Totals:
+    """Return the totals of the pinned span by stratum, from the baseline alone."""
+    return {stratum: (one.weight, one.weight * one.mean) for stratum, one in baseline.strata.items()}
+
+
+def by_attribute(totals: Totals, place: int, name: str) -> Totals:
+    """Return the totals of strata by the attribute at one place of them (0: the first), called by its name."""
     return _added(
         [
-            (stratum if place is None else stratum.split(",")[place], known.weight, known.weight * known.mean)
-            for stratum, known in baseline.strata.items()
+            (f"{name}={stratum.split(',')[place]}", weight, scores)
+            for stratum, (weight, scores) in totals.items()
         ]
     )
 

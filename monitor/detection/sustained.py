@@ -8,6 +8,7 @@ from monitor.detection.attribution import (
     Totals,
     attribute,
     baseline_totals,
+    by_attribute,
     totals_by_stratum,
 )
 from monitor.detection.baseline import Baseline
@@ -91,8 +92,8 @@ def _attribution(reading: Reading, baseline: Baseline, strata: Sequence[str]) ->
     sign = 1 if reading.is_share else -1
     found: list[tuple[float, int, Attribution]] = []
     for place, name in enumerate(strata):
-        before = _grouped(_before(baseline, reading.key, strata), place, name)
-        one = attribute(before, _grouped(totals_by_stratum(since), place, name))
+        before = by_attribute(_before(baseline, reading.key, strata), place, name)
+        one = attribute(before, by_attribute(totals_by_stratum(since), place, name))
         if one is not None:
             beyond = max(
                 sign * (part.within - one.within * (part.share_before + part.share) / 2) for part in one.parts
@@ -115,15 +116,6 @@ def _before(baseline: Baseline, key: SeriesKey, strata: Sequence[str]) -> Totals
         return totals
     place = strata.index(name)
     return {stratum: sums for stratum, sums in totals.items() if stratum.split(",")[place] == value}
-
-
-def _grouped(totals: Totals, place: int, name: str) -> Totals:
-    grouped: dict[str, tuple[float, float]] = {}
-    for stratum, (weight, scores) in totals.items():
-        group = f"{name}={stratum.split(',')[place]}"
-        before = grouped.get(group, (0.0, 0.0))
-        grouped[group] = (before[0] + weight, before[1] + scores)
-    return grouped
 
 
 def _parts(found: Attribution, *, worse_is_more: bool) -> tuple[ChangePart, ...]:

@@ -6,6 +6,7 @@ import pytest
 from monitor.detection.attribution import (
     attribute,
     baseline_totals,
+    by_attribute,
     onset,
     totals_by_stratum,
 )
@@ -74,16 +75,16 @@ def test_totals_weigh_and_group_by_one_attribute() -> None:
     )
 
     assert totals_by_stratum(series) == {"billing,web": (4, 20), "billing,app": (1, 4)}
-    assert totals_by_stratum(series, 0) == {"billing": (5, 24)}
+    assert by_attribute(totals_by_stratum(series), 0, "intent") == {"intent=billing": (5, 24)}
 
 
 def test_a_baseline_has_the_totals_of_its_span() -> None:
     """Buckets are gone after nine days, and the baseline still explains."""
     series = a_series({("billing,web", "0.5"): (0, 0, 1, 0, 2), ("refund,web", "1"): (0, 0, 0, 1, 1)})
 
-    pinned = baseline_totals(pin_dimension(series, BaselinePolicy()), 0)
+    pinned = baseline_totals(pin_dimension(series, BaselinePolicy()))
 
-    for group, sums in totals_by_stratum(series, 0).items():
+    for group, sums in totals_by_stratum(series).items():
         assert pinned[group] == pytest.approx(sums)
 
 
