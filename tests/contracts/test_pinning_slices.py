@@ -1,8 +1,10 @@
 """A span that reaches from hours into buckets, read for a baseline, whoever keeps the windows. Both stores."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 import pytest
+import redis.asyncio
 
 from monitor.adapters.memory_windows import MemoryWindowStore
 from monitor.adapters.redis_keys import Keys
@@ -13,7 +15,7 @@ from monitor.judging.judgment import Judgment
 from monitor.windows.bucket import BucketCounts, Granularity, Scope, contribution
 from monitor.windows.policy import WindowPolicy
 from monitor.windows.store import WindowStore
-from monitor.windows.window import merged
+from monitor.windows.window import Window, merged
 from tests.judgments import HOUR, MINUTE, NOON, a_failure, a_judgment
 
 DAY = timedelta(days=1)
@@ -108,3 +110,50 @@ async def test_an_hour_of_which_half_has_left_is_read_whole(store: WindowStore) 
     assert left[-1] == 0
     if isinstance(store, RedisWindows):
         assert any(0 < buckets < 4 for buckets in left)
+
+
+class Overtaken(RedisWindows):
+    """A reader who is overtaken by a worker's roll-up, before it reads counts or between buckets and hours."""
+
+    def __init__(self, client: redis.asyncio.Redis, *, halfway: bool) -> None:
+        super().__init__(client, Keys("test"), WindowPolicy())
+        self.readings, self._halfway = 0, halfway
+
+    async def roll_up(self) -> None:
+        """Let a worker's clock go on; a call rolls up eight slices."""
+        now = NOON + 9 * DAY + HOUR
+        await self.apply([a_failure(f"tick-{self.readings}", at=now, judge_version="clock")], now=now)
+
+    async def _counts(
+        self, scope: Scope, slices: Sequence[tuple[str, int]]
+    ) -> dict[tuple[str, int], BucketCounts]:
+        self.readings += 1
+        if self.readings > 1:
+            return await super()._counts(scope, slices)
+        early = [one for one in slices if self._halfway and one[0] == "b"]
+        counted = await super()._counts(scope, early)
+        await self.roll_up()
+        return counted | await super()._counts(scope, [one for one in slices if one not in early])
+
+
+@pytest.mark.parametrize("halfway", [False, True])
+async def test_buckets_that_leave_while_they_are_read_are_counted_once(
+    valkey: redis.asyncio.Redis, halfway: bool
+) -> None:
+    """Workers go on while people pin: what is rolled up meanwhile is neither lost nor doubled."""
+    reader = Overtaken(valkey, halfway=halfway)
+    await reader.start()
+    crowd = [
+        a_judgment(f"c{number}-{scope}", at=NOON + number * 15 * MINUTE, judge_version=f"j{scope}")
+        for number in range(4)
+        for scope in range(1, 6)
+    ]
+    await reader.apply(crowd, now=NOON + HOUR)
+    if halfway:
+        # The hour is there already when it is looked for.
+        await reader.roll_up()
+
+    (hour,) = (await reader.slices(SCOPE, NOON, NOON + HOUR, Granularity.HOUR)).values()
+
+    assert Window(NOON, NOON + HOUR, hour).units == 4
+    assert reader.readings == 2
