@@ -41,7 +41,7 @@ def chosen_span(looks: Looks, policy: Policy, start: datetime | None, end: datet
         refused(span.reason)
     if span.granularity is Granularity.HOUR and (span.start, span.end) != (start or span.start, asked):
         _say(
-            f"the span reaches to where buckets leave, so it is read by the hour and cut to whole hours: "
+            "not all buckets of the span are there, so it is read by the hour and cut to whole hours: "
             f"{minute(span.start)} to {minute(span.end)} UTC"
         )
     return span

@@ -37,7 +37,7 @@ def line_of(pinned: Pinned) -> str:
 
 
 def hours_line(baseline: Baseline) -> str:
-    """Return which hours a baseline has learned, from how many days, and what it takes to learn those of the week."""
+    """Return which hours a baseline has learned, of how long a span, and what those of the week take."""
     days = (baseline.end - baseline.start) / timedelta(days=1)
     named = {
         words: [name for name, one in sorted(baseline.dimensions.items()) if len(one.profile) == cells]
@@ -45,11 +45,11 @@ def hours_line(baseline: Baseline) -> str:
     }
     told = "; ".join(f"{words} in {', '.join(names)}" for words, names in named.items() if names)
     cure = (
-        f". Those of the week take {DAYS_FOR_HOURS_OF_WEEK} days: give --from"
+        f". Those of the week take {DAYS_FOR_HOURS_OF_WEEK} days (`pin --from`)"
         if days < DAYS_FOR_HOURS_OF_WEEK
         else ""
     )
-    return f"  learned from {days:.1f} days: {told or 'no hours'}{cure}"
+    return f"  learned of {days:.1f} days: {told or 'no hours'}{cure}"
 
 
 def missing_line(scope: Scope) -> str:

@@ -108,10 +108,10 @@ def test_three_weeks_are_pinned_shown_and_compared() -> None:
     assert shown["units"]["actionability"] == 21 * 48
     assert shown["hours"]["actionability"] == 168
     assert shown["baseline"]["bucket_minutes"] == 60
-    assert "learned from 21.0 days: hours of the week in actionability; no hours that differ in" in as_text
-    assert "learned from 21.0 days: hours of the week in actionability" in pinned.output
+    assert "learned of 21.0 days: hours of the week in actionability; no hours that differ in" in as_text
+    assert "learned of 21.0 days: hours of the week in actionability" in pinned.output
     assert "cut to whole hours" not in pinned.stderr
-    assert "Those of the week take 21 days: give --from" in week.output
+    assert "Those of the week take 21 days (`pin --from`)" in week.output
     assert "three weeks" in lately
     assert "the last 24 h" in lately
     assert {one["z"] is None for one in between} == {False}

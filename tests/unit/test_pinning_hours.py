@@ -159,24 +159,19 @@ async def test_what_is_read_of_a_span_holds_no_segments() -> None:
     assert {cell.segment for counts in slices.values() for cell in counts} == {"*"}
 
 
-async def test_days_without_traffic_teach_no_hours_of_the_week() -> None:
-    """A deployment of ten days that pins three weeks has seen each weekend once or not at all."""
+async def test_days_without_traffic_teach_no_hours() -> None:
+    """A deployment of twelve days that pins three weeks has seen each weekend once or twice, one of a day no night."""
     store, _ = await filled(21)
     slices = await overall_slices(store, SCOPE, spanned(MONDAY - 21 * DAY))
-    half = {at: counts for at, counts in slices.items() if at >= MONDAY - 12 * DAY}
-    of = {"start": MONDAY - 21 * DAY, "end": MONDAY, "bucket_minutes": 60}
 
-    profiles = [
-        {
-            len(pin_dimension(one, BaselinePolicy()).profile)
-            for one in overall_series(found, **of)
-            if len(one.values) > 2
-        }
-        for found in (slices, half)
-    ]
+    def profiles(days: float) -> set[int]:
+        kept = {at: counts for at, counts in slices.items() if at >= MONDAY - days * DAY}
+        series = overall_series(kept, start=MONDAY - 21 * DAY, end=MONDAY, bucket_minutes=60)
+        return {len(pin_dimension(one, BaselinePolicy()).profile) for one in series if len(one.values) > 2}
 
-    assert profiles[0] == {168}
-    assert 168 not in profiles[1]
+    assert profiles(21) == {168}
+    assert 168 not in profiles(12)
+    assert profiles(2.5) == {1}
 
 
 async def test_a_weekend_team_that_three_weeks_have_shown_is_normal() -> None:
