@@ -33,6 +33,8 @@ PIPELINE_MAX = 500
 """Commands in one round trip, which bounds what their answers take in memory."""
 REMEMBERED_MAX = 4096
 """Parsed buckets that a reader remembers; 6 hours of 40 scopes are 960."""
+READ_TRIES = 3
+"""Readings of hours or days, of which slices may leave meanwhile; they do once an hour."""
 _LEVELS = {Granularity.BUCKET: "b", Granularity.HOUR: "h", Granularity.DAY: "d"}
 _DAY = 1440
 
@@ -143,25 +145,35 @@ class RedisWindows:
         wanted = _slices(start, end, size)
         if not wanted:
             return {}
-        finer = [_LEVELS[one] for one in Granularity if one.minutes(self._policy) <= size]
-        replies = await self._pipelined(
-            [
-                ("ZRANGEBYSCORE", f"{base}:q:{level}", wanted[0], f"({wanted[-1] + size}")
-                for level in finer
-                for base in self._bases
-            ]
-        )
-        there = {
-            (finer[place // len(self._bases)], int(minute))
-            for place, reply in enumerate(replies)
-            for owner, _, minute in (member.decode().rpartition(":") for member in reply)
-            if owner == scope.id
-        }
+        levels = [_LEVELS[one] for one in Granularity if one.minutes(self._policy) <= size]
+        span = (wanted[0], wanted[-1] + size)
+        there = await self._standing(scope, levels, *span)
+        for _ in range(READ_TRIES):
+            counted = await self._counts(scope, sorted({(level, minute) for _, level, minute in there}))
+            before, there = there, await self._standing(scope, levels, *span)
+            # What left meanwhile is missing in what was read, or in it twice.
+            if before <= there:
+                break
         parts: dict[int, list[BucketCounts]] = defaultdict(list)
-        for (_, minute), counts in (await self._counts(scope, sorted(there))).items():
+        for (_, minute), counts in counted.items():
             parts[minute - minute % size].append(counts)
         whole = ((_moment(minute), merged(found)) for minute, found in sorted(parts.items()))
         return {begin: counts for begin, counts in whole if counts}
+
+    async def _standing(
+        self, scope: Scope, levels: Sequence[str], first: int, last: int
+    ) -> set[tuple[str, str, int]]:
+        """Return the slices of these levels that begin in [first, last), each by its shard, level and minute."""
+        where = [(level, base) for level in levels for base in self._bases]
+        replies = await self._pipelined(
+            [("ZRANGEBYSCORE", f"{base}:q:{level}", first, f"({last}") for level, base in where]
+        )
+        return {
+            (base, level, int(minute))
+            for (level, base), reply in zip(where, replies, strict=True)
+            for owner, _, minute in (member.decode().rpartition(":") for member in reply)
+            if owner == scope.id
+        }
 
     async def others(self, scope: Scope, start: datetime, end: datetime) -> Mapping[str, int]:
         """Count the values that became `*other`, by key, over the days that [start, end) touches."""

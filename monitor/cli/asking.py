@@ -25,7 +25,7 @@ from monitor.detection.census import Whose, census_series
 from monitor.detection.exception import GateException
 from monitor.detection.gates import GatePolicy
 from monitor.detection.judge_drift import Anchored
-from monitor.detection.pinning import Pinned
+from monitor.detection.pinning import Pinned, Span, overall_slices
 from monitor.detection.registry import Registered, Served, Tally
 from monitor.intake.event import Environment
 from monitor.judging.anchors import AnchorScore
@@ -81,6 +81,10 @@ class Looks(Views):
     def buckets_of(self, scope: Scope, start: datetime, end: datetime) -> Mapping[datetime, BucketCounts]:
         """Return the buckets of one scope in [start, end)."""
         return self._ask(lambda stores: stores.windows.buckets(scope, start, end))
+
+    def overall(self, scope: Scope, span: Span) -> Mapping[datetime, BucketCounts]:
+        """Return the overall counts of one scope, by the slices of a span."""
+        return self._ask(lambda stores: overall_slices(stores.windows, scope, span))
 
     def baselines(self) -> tuple[Pinned, ...]:
         """Return all baselines that are kept, the current one of each scope first."""

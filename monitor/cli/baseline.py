@@ -2,33 +2,32 @@
 
 import asyncio
 import json
-import sys
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 
 from agents.services import build_judge, wall_now
 from monitor.cli.asking import JsonOption, Looks, NameOption, looking, moment, printed, screen
+from monitor.cli.baseline_pinning import chosen_span, evaluated, pin_scope
 from monitor.cli.baseline_shown import (
     HOW,
     difference_table,
+    hours_line,
     line_of,
     missing_line,
     table_of,
     values_of,
-    whose_of,
 )
-from monitor.cli.context import EXIT_USAGE
+from monitor.cli.context import refused
 from monitor.cli.judge_compare import LIVE, version_of
 from monitor.detection.baseline import Baseline, diff
-from monitor.detection.pinning import Pinned, lacking, overall_series, pinned_of
+from monitor.detection.pinning import Pinned, overall_series, pinned_of
 from monitor.intake.moments import floor
 from monitor.judging.rubric import TargetKind
 from monitor.policy import Policy
 from monitor.review.migration import Splice, carried_over
-from monitor.sampling.sampler import BUCKET_SECONDS
 from monitor.settings import Settings
 from monitor.windows.bucket import Scope, readable
 
@@ -56,25 +55,19 @@ def pin(  # noqa: PLR0917 - typer's options
 ) -> None:
     """Make a span of judged traffic the normal of its assistant, judge and rubric; until the next pin."""
     with looking(name) as (settings, policy, looks):
-        wanted = policy.monitor.detection.baseline
-        minutes = policy.monitor.windows.bucket_minutes
-        last = floor(end.replace(tzinfo=UTC) if end else _evaluated(looks), minutes=minutes)
-        first = start.replace(tzinfo=UTC) if start else last - timedelta(days=wanted.days_wanted)
-        first = floor(first, minutes=minutes)
-        if last <= first or last > _evaluated(looks):
-            _refused(
-                f"--from must lie before --to, and --to not after what is evaluated ({moment(_evaluated(looks))})"
-            )
-        chosen = _speaking(looks, settings, policy, assistant)
+        span = chosen_span(looks, policy, _utc(start), _utc(end))
+        scopes = _speaking(looks, settings, policy, assistant)
+        census = looks.census(span.start, span.end, policy.sampling.strata)
         done = [
-            _pinned(looks, policy, scope, (first, last), release=release, author=author, short=short)
-            for scope in chosen
+            pin_scope(looks, policy, scope, span, census=census, release=release, author=author, short=short)
+            for scope in scopes
         ]
     if as_json:
         printed(json.dumps([values_of(one) for one in done], indent=2))
         return
     for one in done:
         printed(f"{line_of(one)}; id {one.baseline.id}")
+        printed(hours_line(one.baseline))
 
 
 @app.command("carry")
@@ -91,7 +84,7 @@ def carry(  # noqa: PLR0917 - typer's options
         versions = (version_of(old, settings, policy), version_of(new, settings, policy))
         splice = looks.splice(*versions)
         if splice is None:
-            _refused(
+            refused(
                 f"nobody migrated from {versions[0]} to {versions[1]}: run `monitor judge migrate {old} {new}`"
             )
         kept = looks.baselines()
@@ -103,7 +96,7 @@ def carry(  # noqa: PLR0917 - typer's options
             and assistant in {None, readable(one.scope.assistant)}
         ]
         if not chosen:
-            _refused(
+            refused(
                 f"the judge {splice.old_judge} has no baseline to carry over; see `monitor baseline list`"
             )
         done = [_carried(one, splice, policy, author) for one in chosen]
@@ -132,7 +125,7 @@ def show(
             else _current(looks, _speaking(looks, settings, policy, assistant))
         )
     if not chosen:
-        _refused(
+        refused(
             f"no baseline is called {release}; see `monitor baseline list`"
             if release
             else f"no baseline: {HOW}"
@@ -146,6 +139,7 @@ def show(
         return
     for one in chosen:
         printed(line_of(one))
+        printed(hours_line(one.baseline))
         screen().print(table_of(one.baseline))
 
 
@@ -229,37 +223,8 @@ def speaking_scopes(looks: Looks, policy: Policy, judge_version: str) -> list[Sc
     ]
 
 
-def _pinned(
-    looks: Looks,
-    policy: Policy,
-    scope: Scope,
-    span: tuple[datetime, datetime],
-    *,
-    release: str,
-    author: str,
-    short: bool,
-) -> Pinned:
-    wanted = policy.monitor.detection.baseline
-    minutes = policy.monitor.windows.bucket_minutes
-    series = overall_series(
-        looks.buckets_of(scope, *span), start=span[0], end=span[1], bucket_minutes=minutes
-    )
-    wrong = lacking(series, wanted)
-    if wrong is not None and not (short and wrong.curable):
-        cure = ". Wait, or take it with --short" if wrong.curable else ""
-        _refused(f"{whose_of(scope)}: {wrong.reason}{cure}")
-    if wrong is not None:
-        sys.stderr.write(f"monitor: {whose_of(scope)}: taken with --short, although {wrong.reason}\n")
-    # The census has no judge: what it counts is normal whatever the judge is.
-    series += overall_series(
-        looks.census(*span, policy.sampling.strata).get((scope.assistant, scope.environment), {}),
-        start=span[0],
-        end=span[1],
-        bucket_minutes=BUCKET_SECONDS // 60,
-    )
-    pinned = pinned_of(scope, series, release=release, at=wall_now(), by=author, policy=wanted)
-    looks.pin(pinned)
-    return pinned
+def _utc(at: datetime | None) -> datetime | None:
+    return at.replace(tzinfo=UTC) if at else None
 
 
 def _carried(pinned: Pinned, splice: Splice, policy: Policy, author: str) -> Pinned:
@@ -280,7 +245,7 @@ def _speaking(looks: Looks, settings: Settings, policy: Policy, assistant: str |
     ]
     if not found:
         whose = f"the assistant {assistant}" if assistant else "any assistant"
-        _refused(
+        refused(
             f"no conversation of {whose} was judged by the present judge ({version}) and rubric "
             f"({policy.rubric.version}) in {', '.join(policy.gates.environments)}"
         )
@@ -314,12 +279,12 @@ def _one(found: Sequence[Pinned], wanted: str) -> Pinned:
     if len(found) == 1:
         return found[0]
     if not found:
-        _refused(f"no baseline is called {wanted}; see `monitor baseline list`")
-    return _refused(f"{len(found)} baselines are called {wanted}; give its id, or --assistant")
+        refused(f"no baseline is called {wanted}; see `monitor baseline list`")
+    return refused(f"{len(found)} baselines are called {wanted}; give its id, or --assistant")
 
 
 def _lately(looks: Looks, policy: Policy, scope: Scope, hours: float) -> Baseline:
-    end = floor(_evaluated(looks), minutes=policy.monitor.windows.bucket_minutes)
+    end = floor(evaluated(looks), minutes=policy.monitor.windows.bucket_minutes)
     start = end - timedelta(hours=hours)
     series = overall_series(
         looks.buckets_of(scope, start, end),
@@ -328,17 +293,8 @@ def _lately(looks: Looks, policy: Policy, scope: Scope, hours: float) -> Baselin
         bucket_minutes=policy.monitor.windows.bucket_minutes,
     )
     if not any(one.n for one in series):
-        _refused(f"nothing was judged in the last {hours:g} hours; --hours takes more")
+        refused(f"nothing was judged in the last {hours:g} hours; --hours takes more")
     label = f"the last {hours:g} h"
     return pinned_of(
         scope, series, release=label, at=end, by="nobody", policy=policy.monitor.detection.baseline
     ).baseline
-
-
-def _evaluated(looks: Looks) -> datetime:
-    return looks.evaluated_through() or wall_now()
-
-
-def _refused(sentence: str) -> NoReturn:
-    sys.stderr.write(f"monitor: {sentence}\n")
-    raise SystemExit(EXIT_USAGE)

@@ -8,12 +8,19 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from monitor.cli.asking import minute
-from monitor.detection.baseline import Baseline, BaselineChange
+from monitor.detection.baseline import (
+    DAYS_FOR_HOURS_OF_WEEK,
+    HOURS_DAY,
+    HOURS_WEEK,
+    Baseline,
+    BaselineChange,
+)
 from monitor.detection.pinning import Pinned
 from monitor.windows.bucket import CRITICAL, Scope, readable
 
 NOTEWORTHY_Z = 2.0
 """Standard errors from which a difference is shown in bold."""
+_HOURS = {HOURS_WEEK: "hours of the week", HOURS_DAY: "hours of the day", 1: "no hours that differ"}
 HOW = "run `monitor baseline pin --from START --to END --release NAME`"
 
 
@@ -27,6 +34,22 @@ def line_of(pinned: Pinned) -> str:
         f"{whose_of(pinned.scope)}: {pinned.release}, {days:.1f} days from {minute(baseline.start)} UTC, "
         f"{units} conversations, pinned {minute(pinned.pinned_at)} UTC by {pinned.pinned_by}"
     )
+
+
+def hours_line(baseline: Baseline) -> str:
+    """Return which hours a baseline has learned, of how long a span, and what those of the week take."""
+    days = (baseline.end - baseline.start) / timedelta(days=1)
+    named = {
+        words: [name for name, one in sorted(baseline.dimensions.items()) if len(one.profile) == cells]
+        for cells, words in _HOURS.items()
+    }
+    told = "; ".join(f"{words} in {', '.join(names)}" for words, names in named.items() if names)
+    cure = (
+        f". Those of the week take {DAYS_FOR_HOURS_OF_WEEK} days (`pin --from`)"
+        if days < DAYS_FOR_HOURS_OF_WEEK
+        else ""
+    )
+    return f"  learned of {days:.1f} days: {told or 'no hours'}{cure}"
 
 
 def missing_line(scope: Scope) -> str:
@@ -101,6 +124,7 @@ def values_of(pinned: Pinned) -> dict[str, Any]:
         "scope": pinned.scope.model_dump(mode="json"),
         "start": baseline.start.isoformat(),
         "end": baseline.end.isoformat(),
+        "hours": {name: len(known.profile) for name, known in baseline.dimensions.items()},
         "pinned_at": pinned.pinned_at.isoformat(),
         "pinned_by": pinned.pinned_by,
         "units": {

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, get_args
+from typing import Annotated, Any, get_args
 
 import typer
 from pydantic import ValidationError
@@ -24,7 +24,7 @@ from monitor.cli.asking import (
     screen,
     show_table,
 )
-from monitor.cli.context import EXIT_USAGE
+from monitor.cli.context import refused
 from monitor.detection.registry import (
     NOTHING,
     VARIOUS,
@@ -78,7 +78,7 @@ def add(  # noqa: PLR0917 - typer's options
 ) -> None:
     """Register configurations that were evaluated; all of them or none. The same one again replaces its entry."""
     if bool(pairs) == (file is not None):
-        _refused("give KEY=VALUE pairs or --file, one of them")
+        refused("give KEY=VALUE pairs or --file, one of them")
     given = {"assistant": assistant, "by": by, "evaluation": evaluation, "at": wall_now()}
     with looking(name) as (_, policy, looks):
         keys = policy.gates.configurations.combination
@@ -88,7 +88,7 @@ def add(  # noqa: PLR0917 - typer's options
             entries = [_entry(given | one, keys, where) for where, one in _lines(file)]
         known = {one.id for one in looks.registered()}
         if len(known | {one.id for one in entries}) > ENTRIES_MAX:
-            _refused(f"the registry would hold more than {ENTRIES_MAX}; take out what no longer serves")
+            refused(f"the registry would hold more than {ENTRIES_MAX}; take out what no longer serves")
         looks.register(entries)
     for one in entries:
         said = "replaced" if one.id in known else "added"
@@ -234,7 +234,7 @@ def _pairs(texts: Sequence[str]) -> dict[str, str]:
     for text in texts:
         key, sign, value = text.partition("=")
         if not sign or key not in get_args(ConfigurationKey):
-            _refused(f"{text}: write KEY=VALUE with one of {', '.join(get_args(ConfigurationKey))}")
+            refused(f"{text}: write KEY=VALUE with one of {', '.join(get_args(ConfigurationKey))}")
         found[key] = value
     return found
 
@@ -243,7 +243,7 @@ def _lines(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     try:
         text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        _refused(f"{file}: cannot be read: {error}")
+        refused(f"{file}: cannot be read: {error}")
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip():
             continue
@@ -251,19 +251,19 @@ def _lines(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         try:
             one = json.loads(line)
         except ValueError as error:
-            _refused(f"{where}not JSON: {error}")
+            refused(f"{where}not JSON: {error}")
         if not isinstance(one, dict):
-            _refused(f"{where}must be an object of keys and values")
+            refused(f"{where}must be an object of keys and values")
         allowed = {*get_args(ConfigurationKey), "assistant", "by", "evaluation", "at"}
         if odd := sorted(set(one) - allowed):
-            _refused(f"{where}no such key: {', '.join(odd)}; there are {', '.join(sorted(allowed))}")
+            refused(f"{where}no such key: {', '.join(odd)}; there are {', '.join(sorted(allowed))}")
         yield where, one
 
 
 def _entry(fields: dict[str, Any], keys: Sequence[ConfigurationKey], where: str) -> Registered:
     values = {key: fields[key] for key in get_args(ConfigurationKey) if key in fields}
     if missing := [key for key in keys if key not in values]:
-        _refused(
+        refused(
             f"{where}{', '.join(missing)} missing; gates.yaml's configurations.combination asks for it "
             f"(`{missing[0]}={UNKNOWN}` where producers send none)"
         )
@@ -277,9 +277,4 @@ def _entry(fields: dict[str, Any], keys: Sequence[ConfigurationKey], where: str)
         first = error.errors(include_url=False)[0]
         key = ".".join(map(str, first["loc"]))
         cure = "; say who evaluated it: --by NAME" if key == "by" else ""
-        _refused(f"{where}{key}: {first['msg']}{cure}")
-
-
-def _refused(sentence: str) -> NoReturn:
-    sys.stderr.write(f"monitor: {sentence}\n")
-    raise SystemExit(EXIT_USAGE)
+        refused(f"{where}{key}: {first['msg']}{cure}")

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NoReturn
 
 from monitor.adapters.embedded_process import EmbeddedUnavailable
 from monitor.adapters.kafka_admin import BrokerUnavailable
@@ -33,3 +34,9 @@ def load(**overrides: object) -> tuple[Settings, Policy]:
     """Read the environment and the configuration."""
     settings = load_settings(**overrides)
     return settings, load_policy(settings.config, clock=settings.clock)
+
+
+def refused(sentence: str) -> NoReturn:
+    """Say what a person can mend, and end with exit status 2."""
+    sys.stderr.write(f"monitor: {sentence}\n")
+    raise SystemExit(EXIT_USAGE)

@@ -17,7 +17,9 @@ from monitor.detection.critical_rate import ShareBaseline, pin_share
 from monitor.intake.event import Moment, Value
 
 HOURS_DAY, HOURS_WEEK = 24, 168
-_DAYS_FOR_HOURS_OF_DAY, _DAYS_FOR_HOURS_OF_WEEK = 7, 21
+DAYS_FOR_HOURS_OF_DAY, DAYS_FOR_HOURS_OF_WEEK = 7, 21
+_TIMES_SEEN = 2.85
+"""How often an hour of the day or week must have had units, on average: a span's empty days teach nothing."""
 _BORROWED = 30
 """Units of the dimension's common spread that each stratum borrows, so that few units do not look certain."""
 _UNITS_MIN = 2
@@ -224,11 +226,11 @@ class _Hours:
 
     def profile(self) -> Floats:
         """Return what each hour adds, shrunk towards nothing as far as the hours' noise explains it."""
-        if self.days < _DAYS_FOR_HOURS_OF_DAY:
+        if self.days < DAYS_FOR_HOURS_OF_DAY or not self._often(HOURS_DAY):
             return np.zeros(1)
         noise = self.variance + self.wander(np.zeros(1), HOURS_DAY) ** 2
         daily = _shrunk(self.residual, noise, self.cell % HOURS_DAY, HOURS_DAY)
-        if self.days >= _DAYS_FOR_HOURS_OF_WEEK:
+        if self.days >= DAYS_FOR_HOURS_OF_WEEK and self._often(HOURS_WEEK):
             week = np.arange(HOURS_WEEK) % HOURS_DAY
             left = self.residual - daily[(self.cell % HOURS_DAY).astype(np.intp)]
             noise = self.variance + self.wander(np.zeros(1), HOURS_WEEK) ** 2
@@ -236,6 +238,9 @@ class _Hours:
             if weekly.any():
                 return weekly + daily[week]
         return daily if daily.any() else np.zeros(1)
+
+    def _often(self, cells: int) -> bool:
+        return len(self.cell) >= _TIMES_SEEN * len(np.unique(self.cell % cells))
 
     def wander(self, profile: Floats, cells: int = 1) -> float:
         """Return tau by the method of moments, hours weighted by their precision.

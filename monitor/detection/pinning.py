@@ -1,4 +1,4 @@
-"""A span of buckets in, a pinned baseline out, or the sentence that says what the span lacks."""
+"""A span of buckets or hours in, a pinned baseline out, or the sentence that says what the span lacks."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,10 +11,14 @@ from monitor.detection.baseline import Baseline, BaselinePolicy, pin
 from monitor.detection.census import CENSUS
 from monitor.detection.counts import CountsCache, SeriesCounts
 from monitor.intake.event import Moment, Value
-from monitor.windows.bucket import CRITICAL, OVERALL, BucketCounts, Scope
+from monitor.intake.moments import ceiling, floor
+from monitor.windows.bucket import CRITICAL, OVERALL, BucketCounts, Granularity, Scope
+from monitor.windows.policy import WindowPolicy
+from monitor.windows.store import WindowStore
 
 _ENOUGH = 0.95
 """Of the days that are wanted: a span may begin or end with quiet hours."""
+_DAY = 1440
 
 
 class Pinned(Value):
@@ -54,6 +58,62 @@ class Lacking:
     reason: str
     curable: bool
     """A person may take it all the same."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """What is pinned, and how long the slices are that are read of it."""
+
+    start: datetime
+    end: datetime
+    granularity: Granularity
+    bucket_minutes: int
+    """Length of a slice."""
+
+
+def span_of(
+    start: datetime | None,
+    end: datetime,
+    *,
+    oldest: datetime | None,
+    now: datetime,
+    days: float,
+    policy: WindowPolicy,
+) -> Span | Lacking:
+    """Return the whole slices of a span: buckets, or hours if some of its buckets may have left, or what is wrong.
+
+    Without a start it takes so many days before its end. `oldest` is the oldest bucket that is kept of any scope, None
+    without one; buckets of its time may have left already.
+    """
+    whole, gone = timedelta(days=days), floor(now - policy.retention, minutes=60)
+    left = gone if oldest is None else max(oldest, gone)
+    granularity = Granularity.HOUR if (start or end - whole) <= left else Granularity.BUCKET
+    minutes = granularity.minutes(policy)
+    last = floor(end, minutes=minutes)
+    first = start or last - whole
+    if granularity is Granularity.BUCKET:
+        return Span(floor(first, minutes=minutes), last, granularity, minutes)
+    first = ceiling(first, minutes=minutes)
+    kept = now - timedelta(days=policy.hourly_days)
+    if first < kept:
+        return Lacking(
+            f"hours are kept for {policy.hourly_days} days (windows.hourly_days), and the span begins before them; "
+            f"begin it on {ceiling(kept, minutes=60):%Y-%m-%dT%H:%M} UTC or later",
+            curable=False,
+        )
+    return Span(first, last, granularity, minutes)
+
+
+async def overall_slices(windows: WindowStore, scope: Scope, span: Span) -> dict[datetime, BucketCounts]:
+    """Return the overall counts of a span's slices, read a day at a time: most counts are of segments, and let go."""
+    found: dict[datetime, BucketCounts] = {}
+    begin = span.start
+    while begin < span.end:
+        until = min(floor(begin, minutes=_DAY) + timedelta(days=1), span.end)
+        for at, counts in (await windows.slices(scope, begin, until, span.granularity)).items():
+            found[at] = {cell: count for cell, count in counts.items() if cell.segment == OVERALL}
+        begin = until
+    return found
 
 
 def overall_series(
