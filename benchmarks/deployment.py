@@ -148,8 +148,8 @@ class Deployment:
         at = MONDAY + self.base * BUCKET
         pinned = pinned_of(SCOPE, overall, release="first week", at=at, by="bench", policy=settings.baseline)
         await baselines.pin(pinned)
-        shifts = await self._shifts() if self._anchors else None
-        detection = Detection(baselines, settings, self.policy.monitor.windows, shifts=shifts)
+        background = Background(shifts=await self._shifts() if self._anchors else None)
+        detection = Detection(baselines, settings, self.policy.monitor.windows)
         may_speak = np.ones(self.rows + 1, dtype=bool)
         if self._whole and not every:
             may_speak[self.base :] = speaks_at_most(
@@ -162,7 +162,7 @@ class Deployment:
             if not may_speak[row] and not firing:
                 continue
             began = time.process_time()
-            changes = await self._evaluate(detection, alerts, MONDAY + row * BUCKET)
+            changes = await self._evaluate(detection, alerts, background, MONDAY + row * BUCKET)
             self.evaluate_ms.append(1000 * (time.process_time() - began))
             said += [one for change in changes if (one := _said(row, change)) is not None]
             firing = len(await alerts.all(OPEN))
@@ -171,7 +171,7 @@ class Deployment:
         return said
 
     async def _evaluate(
-        self, detection: Detection, alerts: MemoryAlertStore, now: datetime
+        self, detection: Detection, alerts: MemoryAlertStore, background: Background, now: datetime
     ) -> list[Transition]:
         gates = self.policy.gates
         (observed,) = await observe(self._windows, gates, now, None)
@@ -180,7 +180,7 @@ class Deployment:
             alerts,
             gates,
             observed,
-            background=Background(),
+            background=background,
             open_alerts={alert.fingerprint: alert for alert in await alerts.all(OPEN)},
             now=now,
         )

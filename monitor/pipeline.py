@@ -14,13 +14,13 @@ others are here; each lives in `monitor/hops/` and sees ports only. What holds f
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from monitor.alerting.alert import Transition
 from monitor.alerting.delivery import Attempt
 from monitor.alerting.gathering import Background
 from monitor.alerting.group_store import GroupStore
-from monitor.alerting.judges import AnchorShifts, LiveAnchors
+from monitor.alerting.judges import LiveAnchors
 from monitor.alerting.receiver import Receiver
 from monitor.alerting.regressions import Detection
 from monitor.alerting.store import AlertStore
@@ -131,7 +131,7 @@ class Pipeline:
             partitions=partitions,
             judge_versions=(ports.judge_version,),
             now=ports.now,
-            background=replace(ports.background, anchors=ports.anchors),
+            background=ports.background,
             health=ports.health,
             health_policy=policy.monitor.judge.health,
             detection=_detection(ports, policy),
@@ -192,7 +192,6 @@ def _detection(ports: Ports, policy: Policy) -> Detection | None:
         policy.monitor.detection,
         policy.monitor.windows,
         awaited=ports.awaited,
-        shifts=AnchorShifts(ports.anchors.store, ports.anchors.policy) if ports.anchors else None,
         census=ports.census,
         census_strata=policy.sampling.strata,
     )

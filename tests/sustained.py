@@ -11,6 +11,7 @@ from monitor.adapters.memory_baselines import MemoryBaselines
 from monitor.adapters.memory_windows import MemoryWindowStore
 from monitor.alerting.alert import Transition
 from monitor.alerting.evaluation import evaluate
+from monitor.alerting.gathering import Background
 from monitor.alerting.regressions import Detection
 from monitor.detection.baseline import BaselinePolicy
 from monitor.detection.gates import GatePolicy
@@ -69,9 +70,7 @@ class Sustained:
 
     def a_leader(self) -> Detection:
         """Return an evaluator that remembers nothing yet, as after a restart."""
-        return Detection(
-            self.baselines, self.policy, WINDOWS, awaited=self.awaited, shifts=Anchors(self.story)
-        )
+        return Detection(self.baselines, self.policy, WINDOWS, awaited=self.awaited)
 
     async def pin(self, days: int) -> None:
         """Pin the baseline from the days before the story; nothing of them stays in the windows."""
@@ -125,9 +124,14 @@ class Sustained:
     async def evaluate(self, now: datetime) -> list[Transition]:
         """Evaluate a boundary twice, by two leaders in turn; the second has nothing to add."""
         first, second = self.leaders
-        found = await evaluate(self.windows, self.alerts, self.gates, now=now, detection=first)
+        known = Background(shifts=Anchors(self.story))
+        found = await evaluate(
+            self.windows, self.alerts, self.gates, now=now, background=known, detection=first
+        )
         if found or (now.minute == 0 and now.hour % 6 == 0):
-            again = await evaluate(self.windows, self.alerts, self.gates, now=now, detection=second)
+            again = await evaluate(
+                self.windows, self.alerts, self.gates, now=now, background=known, detection=second
+            )
             assert again == (), [(t.reason, t.alert.labels, t.alert.state) for t in (*found, *again)]
             self.leaders.reverse()
         return list(found)

@@ -37,6 +37,16 @@ class DriftSource(Protocol):
         ...
 
 
+class ShiftSource(Protocol):
+    """Whoever knows how a judge's scores moved since a baseline, by dimension."""
+
+    async def shifts(
+        self, *, judge_version: str, rubric_version: str, since: datetime, now: datetime
+    ) -> Mapping[str, Shift]:
+        """Return what is known of the judge between two times; nothing where nothing is."""
+        ...
+
+
 @dataclass(frozen=True)
 class Background:
     """What is known beside the windows: what changed, and how far the judge may be believed."""
@@ -44,6 +54,7 @@ class Background:
     changes: ChangeLog | None = None
     agreement: AgreementSource = field(default_factory=Uncalibrated)
     anchors: DriftSource | None = None
+    shifts: ShiftSource | None = None
 
 
 async def with_gate_evidence(

@@ -1,7 +1,7 @@
 """Judges' counters in, transitions of their own alerts out. Doing it twice changes nothing."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TypedDict
 
@@ -13,10 +13,11 @@ from monitor.detection.judge_drift import CHECK, Anchored, anchored, drift_findi
 from monitor.detection.judge_health import failures_depend, health_finding, silent_finding
 from monitor.detection.sequential import excuse
 from monitor.intake.event import Environment
-from monitor.judging.anchors import AnchorPolicy, AnchorScore, AnchorStore
+from monitor.judging.anchors import AnchorPolicy, AnchorReader, AnchorScore
 from monitor.judging.drift import Shift, anchor_shift, shift_between
 from monitor.judging.health import HealthPolicy, HealthStore, health_of, hour_of
 from monitor.judging.judgment import JudgeIdentity
+from monitor.judging.read_once import ReadOnce
 from monitor.judging.rubric import TargetKind
 from monitor.judging.shadow import SHADOW
 from monitor.windows.store import WindowStore
@@ -41,7 +42,7 @@ class Versions(TypedDict):
 class LiveAnchors:
     """The anchors of the judge whose series speak."""
 
-    store: AnchorStore
+    store: AnchorReader
     judge: JudgeIdentity
     rubric_version: str
     policy: AnchorPolicy
@@ -51,6 +52,10 @@ class LiveAnchors:
         """Return whose scores they are."""
         return {"judge_version": self.judge.version, "rubric_version": self.rubric_version}
 
+    def once(self) -> "LiveAnchors":
+        """Return them as one evaluation reads them: nothing twice, and so nothing that comes while it goes on."""
+        return replace(self, store=ReadOnce(self.store))
+
     async def scores(self, now: datetime) -> tuple[Mapping[str, AnchorScore], Sequence[AnchorScore]]:
         """Return the pinned scores and the newer ones up to `now`; raises StoreUnavailable."""
         pins = await self.store.pins(**self.versions)
@@ -58,6 +63,13 @@ class LiveAnchors:
 
     async def read(self, now: datetime) -> Anchored:
         """Return what the anchors say at a time; raises StoreUnavailable."""
+        pins = await self.store.pins(**self.versions)
+        window = timedelta(hours=self.policy.window_hours)
+        scores = await self.store.scores(now - window, now, **self.versions)
+        known = anchored(pins, scores, self.policy, now=now, **self.versions)
+        if scores and not known.drifted:
+            return known
+        # Where a drift began, or the last round was, lies further back, and that is many times as much to read.
         pins, scores = await self.scores(now)
         return anchored(pins, scores, self.policy, now=now, **self.versions)
 
@@ -101,7 +113,7 @@ class Speaking:
 class AnchorShifts:
     """By how much a judge moved since a baseline was taken: what a detector takes off before it speaks."""
 
-    store: AnchorStore
+    store: AnchorReader
     policy: AnchorPolicy
 
     async def shifts(

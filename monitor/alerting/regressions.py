@@ -7,7 +7,7 @@ ended, from where evidence counts anew. All else is computed from the buckets ea
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from typing import Protocol, get_args
+from typing import get_args
 
 from monitor.alerting.alert import Alert, AlertState, Transition, changed
 from monitor.alerting.gathering import Background, with_changes, with_gate_evidence
@@ -35,16 +35,6 @@ from monitor.windows.policy import ConfigurationKey, WindowPolicy
 from monitor.windows.store import WindowStore
 
 
-class ShiftSource(Protocol):
-    """Whoever knows how a judge's scores moved since a baseline, by dimension."""
-
-    async def shifts(
-        self, *, judge_version: str, rubric_version: str, since: datetime, now: datetime
-    ) -> Mapping[str, Shift]:
-        """Return what is known of the judge between two times; nothing where nothing is."""
-        ...
-
-
 class Detection:
     """The sequential detectors of all scopes that have a baseline."""
 
@@ -55,17 +45,15 @@ class Detection:
         windows: WindowPolicy,
         *,
         awaited: AwaitedStore | None = None,
-        shifts: ShiftSource | None = None,
         census: CensusStore | None = None,
         census_strata: Sequence[str] = (),
     ) -> None:
-        """Take what is normal, what the judge has still to answer, how it moved itself, and the census."""
+        """Take what is normal, what the judge has still to answer, and the census."""
         self._census_strata = census_strata
         self._awaited = awaited
         self._baselines = baselines
         self._policy = policy
         self._windows = windows
-        self._shifts = shifts
         self._detectors: dict[str, SequentialDetector] = {}
         self._signals = SignalReader(policy, census, census_strata)
 
@@ -93,7 +81,7 @@ class Detection:
         baseline = pinned.baseline
         mine = [one for one in open_alerts.values() if observed.owns(one) and one.state is AlertState.FIRING]
         firing = {_key(alert): alert for alert in mine if alert.kind in SUSTAINED}
-        shifts = await self._shifts_of(observed.scope, baseline, now)
+        shifts = await _shifts_of(background, observed.scope, baseline, now)
         ended_before: dict[SeriesKey, Alert] = {}
         readings: dict[SeriesKey, Reading] = {}
         for detector, end in (
@@ -180,16 +168,6 @@ class Detection:
         waiting = await self._awaited.waiting(begins)
         return detector, unsettled_from(buckets, waiting, scope=scope, end=now, share=policy.settled_share)
 
-    async def _shifts_of(self, scope: Scope, baseline: Baseline, now: datetime) -> Mapping[str, Shift]:
-        if self._shifts is None:
-            return {}
-        return await self._shifts.shifts(
-            judge_version=scope.judge_version,
-            rubric_version=scope.rubric_version,
-            since=baseline.end,
-            now=now,
-        )
-
     def _severity(
         self, reading: Reading, firing: Mapping[SeriesKey, Alert], mine: Collection[Alert]
     ) -> Severity:
@@ -230,6 +208,19 @@ def advance_sustained(alert: Alert | None, finding: Finding, *, now: datetime) -
         finding=finding,
         since=finding.since,
         failed_at=now,
+    )
+
+
+async def _shifts_of(
+    background: Background, scope: Scope, baseline: Baseline, now: datetime
+) -> Mapping[str, Shift]:
+    if background.shifts is None:
+        return {}
+    return await background.shifts.shifts(
+        judge_version=scope.judge_version,
+        rubric_version=scope.rubric_version,
+        since=baseline.end,
+        now=now,
     )
 
 

@@ -9,6 +9,7 @@ from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,10 +65,24 @@ class SeriesCounts:
         return np.array([place[stratum] for stratum, _ in self.columns], dtype=np.intp)
 
     @property
+    def heaviest(self) -> Floats:
+        """Return [column] the largest weight of its stratum."""
+        of = self.stratum_of
+        largest = np.zeros(len(self.columns))
+        np.maximum.at(largest, of, self.weights)
+        return largest[of]
+
+    @cached_property
+    def by_column(self) -> Floats:
+        """Return [column] the units counted."""
+        # Rows first: that is the order in which they lie in memory.
+        units: Floats = self.counts.sum(axis=0).sum(axis=1)
+        return units
+
+    @property
     def n(self) -> int:
         """Return the units counted."""
-        # Rows first: that is the order in which they lie in memory.
-        return int(self.counts.sum(axis=0).sum())
+        return int(self.by_column.sum())
 
     def rows(self, first: int, last: int) -> "SeriesCounts":
         """Return the buckets [first, last) as a series of their own."""
@@ -134,8 +149,8 @@ class CountsCache:
             start=start,
             bucket_minutes=self.bucket_minutes,
             columns=tuple(known.columns),
-            weights=np.array([1 / float(rate) for _, rate in known.columns]),
-            values=np.array([float(mark) for mark in known.marks]),
+            weights=known.weights,
+            values=known.values,
             counts=counts[first:last],
         )
 
@@ -187,8 +202,9 @@ class _Dense:
     """The array of one series. Its columns are sorted, so that sums are the same whatever came first."""
 
     def __init__(self, rows: int, marks: tuple[str, ...]) -> None:
-        self.marks = marks
+        self.values: Floats = np.array([float(mark) for mark in marks])
         self.columns: list[Column] = []
+        self.weights: Floats = np.zeros(0)
         self.counts: Floats = np.zeros((rows, 0, len(marks)))
         self._place = {mark: index for index, mark in enumerate(marks)}
 
@@ -200,6 +216,7 @@ class _Dense:
         index = bisect_left(self.columns, column)
         if index == len(self.columns) or self.columns[index] != column:
             self.columns.insert(index, column)
+            self.weights = np.insert(self.weights, index, 1 / float(column[1]))
             self.counts = np.insert(self.counts, index, 0.0, axis=1)
         self.counts[row, index, place] = count
 

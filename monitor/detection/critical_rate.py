@@ -18,7 +18,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from monitor.detection.counts import Flags, Floats, Integers, SeriesCounts
-from monitor.detection.multiplicity import CAP, log_sr, trimmed_of
+from monitor.detection.multiplicity import CAP, log_sr, paths, trimmed_of
 from monitor.intake.event import Value
 from monitor.windows.window import Z_95
 
@@ -157,8 +157,7 @@ def assess_shares(
     """Return what is known of every series; `since` [series] is the row from which evidence counts."""
     n, buckets, _ = found.wealth.shape
     start = np.zeros(n, dtype=np.intp) if since is None else since
-    wealth = np.concatenate([np.zeros((n, 1, found.wealth.shape[2])), found.wealth.cumsum(axis=1)], axis=1)
-    wealth[np.arange(buckets + 1)[None, :] < start[:, None]] = np.inf
+    wealth = paths(found.wealth, start)
     lowest, trimmed, best = trimmed_of(wealth, policy.blip_minutes // found.bucket_minutes + 1)
     onset = lowest[np.arange(n), best]
     since_onset = np.arange(buckets)[None, :] >= onset[:, None]
@@ -191,9 +190,7 @@ def _sums(series: SeriesCounts, baseline: ShareBaseline, policy: ShareRisePolicy
     p0 = np.clip(np.maximum(policy.tolerated_factor * share, high), 1e-9, 1 - 1e-9)
     w = series.weights * known
     weight_max = np.array([stratum.weight_max if stratum else 1.0 for stratum in strata])
-    for stratum in set(series.strata):
-        mine = np.array([name == stratum for name, _ in series.columns])
-        weight_max = np.where(mine, np.maximum(weight_max, w[mine].max()), weight_max)
+    weight_max = np.maximum(weight_max, series.heaviest * known)
     odds = np.array(policy.odds)[:, None] * p0 / (1 - p0)
     p1 = odds / (1 + odds)
     bets = np.minimum((p1 - p0) / (p0 * (1 - p0)), CAP / p0) * w / weight_max  # [bet, column]

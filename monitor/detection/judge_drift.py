@@ -39,7 +39,7 @@ def anchored(
     rubric_version: str,
     now: datetime,
 ) -> Anchored:
-    """Return what is known of a judge at `now`; `scores` are all that are kept, by time."""
+    """Return what is known of a judge at `now`; a drift began no earlier than the first of `scores`."""
     begin = now - timedelta(hours=policy.window_hours)
     window = [one for one in scores if begin <= one.at < now]
     shifts = anchor_shift(pins, window)

@@ -27,35 +27,48 @@ class Incident:
     """Other series of its dimension that would speak, the strongest first."""
 
 
+def paths(gained: Floats, start: Integers) -> Floats:
+    """Return [series, bet, bucket + 1] log wealth, of what each bucket [series, bucket, bet] adds to it.
+
+    Rows before the start [series] hold infinity. Buckets come last: all that follows runs along them.
+    """
+    n, buckets, bets = gained.shape
+    wealth = np.zeros((n, bets, buckets + 1))
+    gained.swapaxes(1, 2).cumsum(axis=2, out=wealth[..., 1:])
+    before = np.arange(buckets + 1) < start[:, None]
+    np.copyto(wealth, np.inf, where=before[:, None])
+    return wealth
+
+
 def log_sr(wealth: Floats) -> Floats:
-    """Return the e-SR evidence E of paths [series, bucket + 1, bet]: rows before the start hold infinity.
+    """Return the e-SR evidence E [series] of `paths`.
 
     It is log of the mean over bets of the sum over starts k < t of exp(A_t - A_k); without a change P(E > h in n
     evaluations) <= n exp(-h) (Shin, Ramdas, Rinaldo, arXiv 2203.03532).
     """
-    gained = wealth[:, -1:, :] - wealth[:, :-1, :]
-    top = gained.max(axis=(1, 2), keepdims=True, initial=-700.0)
-    total: Floats = np.exp(gained - top).sum(axis=(1, 2)) / wealth.shape[2]
+    gained = wealth[..., -1:] - wealth[..., :-1]
+    top = gained.max(axis=(1, 2), initial=-700.0)
+    total: Floats = np.exp(gained - top[:, None, None]).sum(axis=(1, 2)) / wealth.shape[1]
     with np.errstate(divide="ignore"):
-        logs: Floats = top[:, 0, 0] + np.log(total)
+        logs: Floats = top + np.log(total)
     return logs
 
 
 def trimmed_of(wealth: Floats, blip: int, *, share: float = 0.0) -> tuple[Integers, Floats, Integers]:
-    """Return k^ [series, bet], T [series] and the bet with the most evidence [series].
+    """Return k^ [series, bet], T [series] and the bet with the most evidence [series], of `paths`.
 
     k^ is the last lowest row of a path; T is what was gained since, without the best `blip` buckets of it. Where
     that is less than a `share` of what those buckets gained, it is chance beside a blip, and counts as nothing.
     """
-    last = wealth.shape[1] - 1
-    lowest = last - wealth[:, ::-1, :].argmin(axis=1)
-    gained = wealth[:, -1, :] - np.take_along_axis(wealth, lowest[:, None, :], axis=1)[:, 0, :]
+    last = wealth.shape[2] - 1
+    lowest = last - wealth[..., ::-1].argmin(axis=2)
+    gained = wealth[..., -1] - wealth.min(axis=2)
     if blip > last:
         return lowest, np.zeros(len(wealth)), gained.argmax(axis=1)
     with np.errstate(invalid="ignore"):
-        stretch = wealth[:, blip:, :] - wealth[:, :-blip, :]
-    inside = np.arange(stretch.shape[1])[None, :, None] >= lowest[:, None, :]
-    worst = np.where(inside, stretch, -np.inf).max(axis=1)
+        stretch = wealth[..., blip:] - wealth[..., :-blip]
+    inside = np.arange(stretch.shape[2]) >= lowest[..., None]
+    worst = stretch.max(axis=2, where=inside, initial=-np.inf)
     # Shorter than a blip: nothing is left.
     longer = np.isfinite(worst)
     taken = np.where(longer, worst, 0.0)

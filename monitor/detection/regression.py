@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from monitor.detection.baseline import DimensionBaseline, StratumBaseline
 from monitor.detection.counts import Flags, Floats, Integers, SeriesCounts
-from monitor.detection.multiplicity import CAP, log_sr, trimmed_of
+from monitor.detection.multiplicity import CAP, log_sr, paths, trimmed_of
 from monitor.judging.rubric import SCORE_MAX
 from monitor.windows.window import Z_95
 
@@ -64,6 +64,8 @@ class Payoffs:
     """[column] standard error of its stratum's baseline mean."""
     known: Flags
     """[column] whether the baseline knows its stratum; others neither help nor harm."""
+    stratum_of: Integers
+    """[column] the index of its stratum."""
     wander: float
 
 
@@ -139,9 +141,7 @@ def payoffs(
     mean, variance, weight, squares, weight_max, tolerance, se, slope = figures.T
     w = series.weights * known
     # A rate that is lower than any before must not let a bet lose more than it has.
-    for stratum in set(series.strata):
-        mine = np.array([name == stratum for name, _ in series.columns])
-        weight_max = np.where(mine, np.maximum(weight_max, w[mine].max()), weight_max)
+    weight_max = np.maximum(weight_max, series.heaviest * known)
 
     normal = mean + slope * np.array(baseline.profile)[:, None] + judge_shift
     lead = np.maximum(np.array(policy.effects_points)[:, None] - tolerance, 0.0)
@@ -156,22 +156,29 @@ def payoffs(
     rows[..., -3] = w[:, None] * off
     rows[..., -2] = (w**2 * variance)[:, None]
     rows[..., -1] = (w * tolerance)[:, None]
-    return Payoffs(rows.reshape(len(normal), off.shape[1] * off.shape[2], -1), se, known, baseline.wander)
+    return Payoffs(
+        rows=rows.reshape(len(normal), off.shape[1] * off.shape[2], -1),
+        se=se,
+        known=known,
+        stratum_of=series.stratum_of,
+        wander=baseline.wander,
+    )
 
 
 def increments(pairs: Sequence[tuple[SeriesCounts, Payoffs]]) -> Increments:
     """Return what each bucket adds, for series over the same buckets."""
-    sums = np.stack([_sums(series, paid) for series, paid in pairs])
-    first = pairs[0][0]
+    # Series by series, the plain sum before the product: so the counts come from memory once, and fast.
+    found = [(_baseline_se(series, paid), _sums(series, paid)) for series, paid in pairs]
+    sums = np.stack([each for _, each in found])
     return Increments(
         wealth=sums[..., :-4],
         weight=sums[..., -4],
         residual=sums[..., -3],
         variance=sums[..., -2],
         tolerance=sums[..., -1],
-        se=np.array([_baseline_se(series, paid) for series, paid in pairs]),
+        se=np.array([se for se, _ in found]),
         wander=np.array([paid.wander for _, paid in pairs]),
-        bucket_minutes=first.bucket_minutes,
+        bucket_minutes=pairs[0][0].bucket_minutes,
     )
 
 
@@ -182,18 +189,15 @@ def assess(found: Increments, policy: RegressionPolicy, *, since: Integers | Non
     """
     n, buckets, _ = found.wealth.shape
     start = np.zeros(n, dtype=np.intp) if since is None else since
-    wealth = np.concatenate([np.zeros((n, 1, found.wealth.shape[2])), found.wealth.cumsum(axis=1)], axis=1)
-    place = np.arange(buckets + 1)
-    before = place[None, :] < start[:, None]
-    wealth[before] = np.inf
+    wealth = paths(found.wealth, start)
     evidence = log_sr(wealth)
     lowest, trimmed, best = trimmed_of(
         wealth, policy.blip_minutes // found.bucket_minutes + 1, share=policy.trimmed_min_share
     )
-    series = np.arange(n)
-    rough, _ = _effect(found, place[None, :buckets] >= lowest[series, best][:, None])
+    place = np.arange(buckets)
+    rough, _ = _effect(found, place >= lowest[np.arange(n), best][:, None])
     onset, low, high = _onset(found, start, rough, policy.onset_nats)
-    effect, se = _effect(found, place[None, :buckets] >= onset[:, None])
+    effect, se = _effect(found, place >= onset[:, None])
     recent, tolerance = _newest(found, least=policy.recent_minutes // found.bucket_minutes)
     return Assessment(
         evidence=evidence,
@@ -219,21 +223,24 @@ def _figures(stratum: StratumBaseline | None) -> tuple[float, ...]:
 
 
 def _sums(series: SeriesCounts, paid: Payoffs) -> Floats:
+    """Return [bucket, bet + 4] what one series adds."""
     counts = series.counts.reshape(len(series.counts), -1)
-    cells = len(paid.rows)
+    cells, buckets = len(paid.rows), len(counts)
     if cells == 1:
         only: Floats = counts @ paid.rows[0]
         return only
-    # Whole cycles of the profile, padded with empty buckets.
-    per_hour = max(60 // series.bucket_minutes, 1)
+    per_hour = 60 // series.bucket_minutes
     minute = series.start.weekday() * 1440 + series.start.hour * 60 + series.start.minute
-    before = minute // series.bucket_minutes % (cells * per_hour)
-    cycles = -(-(before + len(counts)) // (cells * per_hour))
-    whole = np.zeros((cycles * cells * per_hour, counts.shape[1]))
-    whole[before : before + len(counts)] = counts
-    # One product per hour; matmul walks over the cycles without turning the axes, which would copy it all.
-    by_hour = whole.reshape(cycles, cells, per_hour, -1) @ paid.rows
-    sums: Floats = by_hour.reshape(len(whole), -1)[before : before + len(counts)]
+    sums = np.empty((buckets, paid.rows.shape[2]))
+    first = 0
+    while first < buckets:
+        cell, late = divmod((minute // series.bucket_minutes + first) % (cells * per_hour), per_hour)
+        # What is left of an hour, or whole hours within one cycle of the profile: then no counts are copied.
+        hours = 1 if late else max(min((buckets - first) // per_hour, cells - cell), 1)
+        last = min(first + hours * per_hour - late, buckets)
+        by_hour = counts[first:last].reshape(hours, -1, counts.shape[1])
+        sums[first:last] = (by_hour @ paid.rows[cell : cell + hours]).reshape(last - first, -1)
+        first = last
     return sums
 
 
@@ -309,8 +316,8 @@ def _recovered(found: Increments, policy: RegressionPolicy, effect: Floats) -> F
 
 def _baseline_se(series: SeriesCounts, paid: Payoffs) -> float:
     """Return the standard error of the baseline's mean at the series' mix of strata."""
-    weight = series.counts.sum(axis=0).sum(axis=1) * series.weights * paid.known
+    weight = series.by_column * series.weights * paid.known
     if not weight.sum():
         return 0.0
-    by_stratum = np.bincount(series.stratum_of, weight * paid.se)
+    by_stratum = np.bincount(paid.stratum_of, weight * paid.se)
     return float(np.sqrt((by_stratum**2).sum()) / weight.sum())

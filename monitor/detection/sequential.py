@@ -279,15 +279,18 @@ def _occurring(series: SeriesCounts) -> tuple[float, SeriesCounts]:
 
     What an old bucket held must not change a bet.
     """
-    by_column: Floats = series.counts.sum(axis=0).sum(axis=1)
+    by_column = series.by_column
     used: Flags = by_column > 0
     if used.all():
         return float(by_column.sum()), series
     columns: tuple[Column, ...] = tuple(
         column for column, keep in zip(series.columns, used, strict=True) if keep
     )
-    occurring = replace(series, columns=columns, weights=series.weights[used], counts=series.counts[:, used])
-    return float(by_column.sum()), occurring
+    # Indexing with `used` would turn the axes in memory, and each product after it copy them back.
+    counts = series.counts.compress(used, axis=1)
+    return float(by_column.sum()), replace(
+        series, columns=columns, weights=series.weights[used], counts=counts
+    )
 
 
 def _mean(series: SeriesCounts, strata: Mapping[str, float]) -> float:

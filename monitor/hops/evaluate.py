@@ -2,13 +2,20 @@
 
 from bisect import bisect_left
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from monitor.alerting.alert import OPEN, Alert, Transition
 from monitor.alerting.configurations import evaluate_configurations
 from monitor.alerting.evaluation import evaluate
 from monitor.alerting.gathering import Background
-from monitor.alerting.judges import LiveAnchors, Speaking, evaluate_drift, evaluate_judges
+from monitor.alerting.judges import (
+    AnchorShifts,
+    LiveAnchors,
+    Speaking,
+    evaluate_drift,
+    evaluate_judges,
+)
 from monitor.alerting.regressions import Detection
 from monitor.alerting.store import AlertStore
 from monitor.clock import ClockKind, ClockPolicy, ClockStore
@@ -81,13 +88,16 @@ class Evaluate:
             boundary = await self._next(through, last)
             if boundary is None:
                 return transitions
+            # Anew for each boundary, which must know every score up to it.
+            anchors = self._anchors.once() if self._anchors else None
+            background = self._known_with(anchors)
             transitions += await evaluate(
                 self._windows,
                 self._alerts,
                 self._gates,
                 now=boundary,
                 judge_versions=self._judge_versions,
-                background=self._background,
+                background=background,
                 detection=self._detection,
             )
             if self._health is not None:
@@ -98,19 +108,25 @@ class Evaluate:
                     now=boundary,
                     speaking=Speaking(self._windows, self._judge_versions, self._gates.environments),
                 )
-            transitions += await evaluate_drift(self._anchors, self._alerts, now=boundary)
+            transitions += await evaluate_drift(anchors, self._alerts, now=boundary)
             if self._configurations is not None:
                 transitions += await evaluate_configurations(
                     self._configurations,
                     self._alerts,
                     self._gates,
                     now=boundary,
-                    background=self._background,
+                    background=background,
                 )
             if not await self._alerts.claim_evaluation(boundary, through):
                 return transitions
             through = boundary
         return transitions
+
+    def _known_with(self, anchors: LiveAnchors | None) -> Background:
+        if anchors is None:
+            return self._background
+        shifts = AnchorShifts(anchors.store, anchors.policy)
+        return replace(self._background, anchors=anchors, shifts=shifts)
 
     async def _next(self, through: datetime, last: datetime) -> datetime | None:
         """Return the next boundary to evaluate up to `last`; None when all are done."""

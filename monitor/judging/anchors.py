@@ -98,8 +98,22 @@ class AnchorScore(Value):
     """By dimension; None for an abstention."""
 
 
-class AnchorStore(Protocol):
-    """Where anchors' scores are kept, by judge and rubric. Safe to repeat; raises StoreUnavailable."""
+class AnchorReader(Protocol):
+    """Whoever knows the anchors' scores, by judge and rubric; raises StoreUnavailable."""
+
+    async def pins(self, *, judge_version: str, rubric_version: str) -> Mapping[str, AnchorScore]:
+        """Return the pinned scores by anchor."""
+        ...
+
+    async def scores(
+        self, start: datetime, end: datetime, *, judge_version: str, rubric_version: str
+    ) -> Sequence[AnchorScore]:
+        """Return the scores of [start, end) that are not pinned, by time; older than 90 days are gone."""
+        ...
+
+
+class AnchorStore(AnchorReader, Protocol):
+    """Where anchors' scores are kept. Safe to repeat; raises StoreUnavailable."""
 
     async def claim(self, number: int, *, judge_version: str, rubric_version: str) -> bool:
         """Take a round; False if another worker has it, or had it within the last day."""
@@ -113,18 +127,8 @@ class AnchorStore(Protocol):
         """Return by anchor in which round it was last scored."""
         ...
 
-    async def pins(self, *, judge_version: str, rubric_version: str) -> Mapping[str, AnchorScore]:
-        """Return the pinned scores by anchor."""
-        ...
-
     async def repin(self, pins: Sequence[AnchorScore], *, judge_version: str, rubric_version: str) -> None:
         """Put these in the place of all pinned scores."""
-        ...
-
-    async def scores(
-        self, start: datetime, end: datetime, *, judge_version: str, rubric_version: str
-    ) -> Sequence[AnchorScore]:
-        """Return the scores of [start, end) that are not pinned, by time; older than 90 days are gone."""
         ...
 
 

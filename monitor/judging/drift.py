@@ -149,5 +149,6 @@ def _noise(groups: Sequence[Sequence[int]]) -> float | None:
     freedom = sum(len(values) - 1 for values in groups)
     if not freedom:
         return None
-    squares = sum((value - fmean(values)) ** 2 for values in groups for value in values)
+    means = map(fmean, groups)
+    squares = sum((value - mean) ** 2 for values, mean in zip(groups, means, strict=True) for value in values)
     return math.sqrt(squares / freedom)

@@ -5,6 +5,7 @@ import pytest
 from monitor.adapters.memory_anchors import MemoryAnchors
 from monitor.adapters.redis_anchors import RedisAnchors
 from monitor.adapters.redis_keys import Keys
+from monitor.judging.read_once import ReadOnce
 from tests.anchors import JUDGE, a_score
 from tests.events import HOUR, NOON
 from tests.servers.valkey import valkey, valkey_server  # noqa: F401 - fixtures
@@ -67,3 +68,20 @@ class TestAnchorStore:
         assert taken == [True, False, False]
         assert await store.claim(7, **OTHER)
         assert await store.claim(8, **JUDGE)
+
+    async def test_reading_once_says_what_the_store_says_and_knows_nothing_that_comes_later(
+        self, store: Store
+    ) -> None:
+        """What two scopes are told in one evaluation must not differ, nor hang on which asked for more."""
+        for number in range(0, 100, 3):
+            await store.add(a_score(number=number, at=NOON + number * HOUR), **JUDGE)
+        once = ReadOnce(store)
+
+        for first, last in ((30, 54), (29, 31), (0, 0), (0, 100), (36, 60)):
+            start, end = NOON + first * HOUR, NOON + last * HOUR
+            assert await once.scores(start, end, **JUDGE) == await store.scores(start, end, **JUDGE)
+        assert await once.pins(**JUDGE) == await store.pins(**JUDGE)
+        assert await once.scores(NOON, NOON + HOUR, **OTHER) == []
+
+        await store.add(a_score(number=31, at=NOON + 31 * HOUR), **JUDGE)
+        assert [one.round for one in await once.scores(NOON + 29 * HOUR, NOON + 32 * HOUR, **JUDGE)] == [30]

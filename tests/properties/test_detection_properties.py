@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 from monitor.detection.attribution import attribute
 from monitor.detection.baseline import BaselinePolicy, pin_dimension
 from monitor.detection.counts import CountsCache, Floats, SeriesCounts
-from monitor.detection.multiplicity import log_sr
+from monitor.detection.multiplicity import log_sr, paths
 from monitor.detection.regression import RegressionPolicy, assess, increments, payoffs
 from monitor.windows.bucket import OVERALL, BucketCounts, Cell
 
@@ -56,6 +57,26 @@ def test_recomputing_equals_the_recursion(seed: int, fall: float) -> None:
         running = (1 + running) * np.exp(added)
 
     assert assess(sums, POLICY).evidence[0] == pytest.approx(np.log(running.mean()), abs=1e-9)
+
+
+@given(st.integers(0, 671), st.integers(1, ROWS), st.sampled_from([24, 168]))
+@settings(max_examples=40, deadline=None)
+def test_a_bucket_counts_by_its_own_hour_wherever_a_window_begins(
+    quarter: int, rows: int, cells: int
+) -> None:
+    """A window begins at any quarter and passes midnight; a profile begins there."""
+    begin = MONDAY + quarter * QUARTER
+    series = replace(dense(drawn(5, ROWS)).rows(0, rows), start=begin)
+
+    def added(*profile: float) -> Floats:
+        normal = NORMAL.model_copy(update={"profile": profile})
+        return increments([(series, payoffs(series, normal, POLICY))]).wealth[0]
+
+    profile = [hour / 200 for hour in range(cells)]
+    by_hour = {hour: added(profile[hour]) for hour in {(quarter + row) // 4 % cells for row in range(rows)}}
+    expected = [by_hour[(quarter + row) // 4 % cells][row] for row in range(rows)]
+
+    assert added(*profile) == pytest.approx(np.array(expected), abs=1e-9)
 
 
 @given(st.randoms(use_true_random=False), st.integers(0, 2**31))
@@ -153,10 +174,10 @@ def test_evidence_over_the_threshold_is_as_rare_as_promised() -> None:
     mean, tolerance = NORMAL.strata["billing"].mean, NORMAL.strata["billing"].tolerance
     h, n, runs = 4.0, 20, 4000
     steps = np.stack([np.log(_null_wealth(mean - tolerance, 5, runs, seed)) for seed in range(n)], axis=1)
-    paths = np.concatenate([np.zeros((runs, 1, steps.shape[2])), steps.cumsum(axis=1)], axis=1)
+    wealth = paths(steps, np.zeros(runs, dtype=np.intp))
     raised = np.zeros(runs, dtype=np.bool_)
     for end in range(2, n + 2):
-        raised |= log_sr(paths[:, :end]) > h
+        raised |= log_sr(wealth[..., :end]) > h
 
     assert raised.mean() <= n * np.exp(-h)
 

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import numpy as np
@@ -52,6 +53,18 @@ def test_a_multiple_is_found_within_the_hour() -> None:
     assert abs(found.onset[0] - 70) <= 1
     assert found.share[0] == pytest.approx(0.1, abs=0.01)
     assert found.normal[0] == pytest.approx(0.01, abs=0.003)
+
+
+def test_a_rate_lower_than_any_before_costs_a_bet_no_more_than_it_has() -> None:
+    """A unit that stands for a hundred times as many would leave less than nothing, and no logarithm of it."""
+    rare = replace(
+        a_series((96, (60, 0), (0, 0))),
+        columns=(COLUMNS[0], ("billing", "0.0005")),
+        weights=np.array([20.0, 2000.0]),
+    )
+    rare.counts[:, 1] = (60, 0)
+
+    assert np.isfinite(rise(rare).evidence[0])
 
 
 def test_what_always_was_is_no_rise() -> None:

@@ -8,17 +8,21 @@ from typing import Any
 
 import pytest
 
+from monitor.adapters.memory_anchors import MemoryAnchors
 from monitor.adapters.memory_calibrations import MemoryCalibrations
 from monitor.adapters.redis_functions import StoreUnavailable
 from monitor.alerting.agreement import Calibrated
 from monitor.alerting.alert import Alert, AlertState
 from monitor.alerting.gathering import Background
+from monitor.alerting.judges import LiveAnchors
 from monitor.alerting.render import as_text
 from monitor.clock import ClockKind
 from monitor.detection.finding import FindingKind, Severity
+from monitor.judging.anchors import AnchorPolicy
 from monitor.pipeline import Pipeline
 from monitor.review.calibrate import Labels, calibration_of, report_on
-from tests.drawn import SCOPE, Drawn
+from tests.anchors import a_score
+from tests.drawn import GOOD, SCOPE, Drawn
 from tests.events import HOUR, MINUTE, NOON
 from tests.judgments import a_judgment
 from tests.sustained import pinned_before
@@ -283,6 +287,23 @@ async def test_a_fall_is_told_once_however_many_evaluate_and_however_often_they_
 
     assert await told(world) == await told(alone)
     assert await alerts(world) == await alerts(alone)
+
+
+@pytest.mark.parametrize("judged", [4, 5])
+async def test_a_fall_that_the_anchors_share_is_the_judges_and_not_told(judged: int) -> None:
+    """Frozen conversations that lost as much say that nothing but the judge changed."""
+    world, store = await a_fallen_day(World(clock=ClockKind.WALL)), MemoryAnchors()
+    for number in range(-2, HOURS):
+        for anchor in range(30):
+            scores = dict.fromkeys(GOOD, 5 if number < 0 else judged)
+            score = a_score(f"a{anchor}", number, at=NOON + number * HOUR, scores=scores)
+            await store.add(score, judge_version=IDENTITY.version, rubric_version="r1")
+    live = LiveAnchors(store=store, judge=IDENTITY, rubric_version="r1", policy=AnchorPolicy())
+    world.pipeline = Pipeline(replace(world.ports, anchors=live), world.policy, world.sender)
+
+    await catch_up(world, NOON + HOURS * HOUR)
+
+    assert bool(await falls(world)) == (judged == 5)
 
 
 async def test_what_comes_late_changes_nothing_that_was_said() -> None:

@@ -1,6 +1,9 @@
 """A judge that has drifted is told of, once and by name; one that has not, or that nobody knows enough of, is not."""
 
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime, timedelta
 
 from monitor.adapters.memory_anchors import MemoryAnchors
 from monitor.alerting.alert import Alert, AlertState
@@ -17,13 +20,42 @@ from monitor.pipeline import Pipeline
 from monitor.windows.bucket import OVERALL
 from tests.anchors import JUDGE, later, pinned
 from tests.conversations import ROOT
+from tests.drawn import SCOPE, Drawn
 from tests.events import HOUR, MINUTE, NOON
 from tests.judgments import a_judgment
+from tests.sustained import pinned_before
 from tests.unit.test_regression import DOWN, FAR_DOWN, GOOD, a_series, assessed, fires
 from tests.world import IDENTITY, World
 
 POLICY = AnchorPolicy(min_anchors=20)
 PINS = pinned([4] * 30)
+
+
+class Asked(MemoryAnchors):
+    """Remembers what was read of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pins_read = 0
+        self.read: list[tuple[datetime, datetime]] = []
+
+    async def pins(self, **judge: str) -> Mapping[str, AnchorScore]:
+        self.pins_read += 1
+        return await super().pins(**judge)
+
+    async def scores(self, start: datetime, end: datetime, **judge: str) -> Sequence[AnchorScore]:
+        self.read.append((start, end))
+        return await super().scores(start, end, **judge)
+
+
+async def of_a_week(*, fell_at: int) -> tuple[Asked, LiveAnchors]:
+    """Return the anchors of a judge that became a point stricter at an hour of the week."""
+    store = Asked()
+    rounds = (later([4 if number < fell_at else 3] * 30, number) for number in range(1, 169))
+    for one in [*PINS.values(), *(score for scores in rounds for score in scores)]:
+        await store.add(one, **JUDGE)
+    judge = IDENTITY.model_copy(update={"version": JUDGE["judge_version"]})
+    return store, LiveAnchors(store=store, judge=judge, rubric_version="r1", policy=POLICY)
 
 
 def found(*rounds: list[int], hours: int = 24, pins: dict[str, AnchorScore] = PINS) -> tuple[Outcome, str]:
@@ -60,6 +92,52 @@ def test_a_shift_that_may_be_chance_or_of_a_few_anchors_is_no_drift() -> None:
 def test_only_the_newest_hours_count() -> None:
     """A judge that came back is well, though its bad day is still kept."""
     assert found([3] * 30, *([4] * 30 for _ in range(30)), hours=32)[0] is Outcome.PASS
+
+
+async def test_more_than_the_window_is_read_only_to_find_where_a_drift_began() -> None:
+    """It is read at each boundary, and nine days are many times as much as one."""
+    now = NOON + 169 * HOUR
+    store, steady = await of_a_week(fell_at=200)
+    known = await steady.read(now)
+    assert (known.drifted, known.last_round_at) == ({}, NOON + 168 * HOUR)
+    assert store.read == [(now - timedelta(hours=24), now)]
+
+    _, stricter = await of_a_week(fell_at=50)
+    assert (await stricter.read(now)).drifted == {"safety": NOON + 50 * HOUR}
+
+
+async def test_the_last_round_is_known_though_none_was_in_the_window() -> None:
+    """Whoever asks why the anchors say nothing sees since when they are silent."""
+    _, live = await of_a_week(fell_at=200)
+
+    known = await live.read(NOON + 200 * HOUR)
+
+    assert (known.last_round_at, known.shifts) == (NOON + 168 * HOUR, {})
+
+
+async def test_an_evaluation_reads_the_scores_once_for_all_scopes_and_the_next_one_anew() -> None:
+    """Ten assistants of one judge cost no ten times as much; and no boundary is told of a time before it."""
+    world, store = World(clock=ClockKind.WALL), Asked()
+    story = {"starts": NOON.isoformat()}
+    before = pinned_before(json.dumps(story), 2)
+    for assistant in ("web", "phone"):
+        scope = SCOPE.model_copy(update={"judge_version": IDENTITY.version, "assistant": assistant})
+        baseline = before.baseline.model_copy(update={"scope_id": scope.id})
+        await world.baselines.pin(before.model_copy(update={"scope": scope, "baseline": baseline}))
+        for quarter in range(8):
+            begin = NOON + quarter * 15 * MINUTE
+            world.windows._buckets[scope, begin] = Drawn(story).bucket(begin)
+    live = LiveAnchors(store=store, judge=IDENTITY, rubric_version=SCOPE.rubric_version, policy=POLICY)
+    pipeline = Pipeline(replace(world.ports, anchors=live), world.policy, world.sender)
+    await evaluated(world, pipeline, until=1, since=1)
+    assert store.read == []
+
+    for boundary in (1, 2):
+        await pipeline.evaluate()
+        world.now += 15 * MINUTE
+        assert store.pins_read == boundary
+        assert store.read.count((NOON.replace(hour=0), NOON.replace(hour=0) + timedelta(days=1))) == boundary
+        assert len(store.read) == boundary * len(set(store.read))
 
 
 async def evaluated(world: World, pipeline: Pipeline, *, until: float, since: float = 0) -> list[Alert]:
