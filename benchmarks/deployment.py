@@ -203,18 +203,25 @@ def speaks_at_most(series: Sequence[SeriesCounts], baseline: Baseline, policy: D
     pairs = [(one, payoffs(one, baseline.dimensions[one.dimension], policy.regression)) for one in scored]
     rises = share_increments([(one, baseline.shares[CRITICAL]) for one in shares], policy.critical_rate)
     return _may_speak(increments(pairs).wealth, scored, policy.false_pages_per_month) | _may_speak(
-        rises.wealth, shares, policy.false_critical_per_month
+        rises.wealth, shares, policy.false_critical_per_month, half_for_all=True
     )
 
 
-def _may_speak(wealth: np.ndarray, series: Sequence[SeriesCounts], budget: float) -> np.ndarray:
+def _may_speak(
+    wealth: np.ndarray, series: Sequence[SeriesCounts], budget: float, *, half_for_all: bool = False
+) -> np.ndarray:
+    whole = np.array([one.segment == OVERALL for one in series])
     h0 = patience(evaluations_per_month=MINUTES_PER_MONTH / 15, false_per_month=budget)
     live = np.stack([one.counts.sum(axis=(1, 2)).cumsum() > 0 for one in series]).sum(axis=0)
     may = np.zeros(wealth.shape[1] + 1, dtype=bool)
     total = np.zeros((wealth.shape[0], wealth.shape[2]))
     for row in range(wealth.shape[1]):
         total = np.minimum((1 + total) * np.exp(np.minimum(wealth[:, row], 300.0)), 1e200)
-        evidence = np.sort(np.log(np.maximum(total.mean(axis=1), 1e-300)))[::-1]
+        evidence = np.log(np.maximum(total.mean(axis=1), 1e-300))
+        if half_for_all:
+            # Segments weigh less than this, never more.
+            evidence = evidence + whole * np.log(max(live[row] / 2 / whole.sum(), 1))
+        evidence = np.sort(evidence)[::-1]
         ranks = np.arange(1, len(evidence) + 1)
         may[row + 1] = (evidence >= h0 + np.log(max(live[row], 1) / ranks) - _ROUNDING).any()
     return may

@@ -51,6 +51,17 @@ class Anchors:
         points, wide = self._said["points"], self._said["within"]
         return {name: a_shift(points, wide) for name in GOOD}
 
+    async def since_onset(
+        self, *, judge_version: str, rubric_version: str, since: datetime, onset: datetime, now: datetime
+    ) -> dict[str, Shift] | None:
+        assert since <= onset < now
+        told = self._said.get("told_from_hour", 0) if self._said else 0
+        if now < self._start + timedelta(hours=told):
+            return None
+        return await self.shifts(
+            judge_version=judge_version, rubric_version=rubric_version, since=since, now=now
+        )
+
 
 class Sustained:
     """One deployment whose buckets are drawn."""

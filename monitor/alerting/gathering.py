@@ -46,6 +46,12 @@ class ShiftSource(Protocol):
         """Return what is known of the judge between two times; nothing where nothing is."""
         ...
 
+    async def since_onset(
+        self, *, judge_version: str, rubric_version: str, since: datetime, onset: datetime, now: datetime
+    ) -> Mapping[str, Shift] | None:
+        """Return the same of the time from an onset on; None while that is still to be known."""
+        ...
+
 
 @dataclass(frozen=True)
 class Background:

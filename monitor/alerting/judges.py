@@ -127,20 +127,43 @@ class AnchorShifts:
         """
         versions: Versions = {"judge_version": judge_version, "rubric_version": rubric_version}
         window = timedelta(hours=self.policy.window_hours)
+        after = await self.store.scores(max(since, now - window), now, **versions)
+        recent = [one for one in after if one.at >= now - self._recent]
+        found: dict[str, Shift] = {}
+        for scores in (after, recent):
+            for name, shift in (await self._moved(versions, since, scores)).items():
+                found[name] = min(found.get(name, shift), shift, key=excuse)
+        return found
+
+    async def since_onset(
+        self, *, judge_version: str, rubric_version: str, since: datetime, onset: datetime, now: datetime
+    ) -> Mapping[str, Shift] | None:
+        """Return the shift of each dimension from the window that ends at `since` to the time from an onset to `now`.
+
+        None where anchors are judged these hours, but since the onset too few yet: that is a matter of a round. One
+        that does not come in the hours that count as recent is not waited for. Raises StoreUnavailable.
+        """
+        versions: Versions = {"judge_version": judge_version, "rubric_version": rubric_version}
+        lately = await self.store.scores(min(onset, now - self._recent), now, **versions)
+        found = await self._moved(versions, since, [one for one in lately if one.at >= onset])
+        return None if lately and not found and now - onset < self._recent else found
+
+    @property
+    def _recent(self) -> timedelta:
+        return timedelta(hours=self.policy.recent_hours)
+
+    async def _moved(
+        self, versions: Versions, since: datetime, scores: Sequence[AnchorScore]
+    ) -> dict[str, Shift]:
+        """Return the shift to these scores of each dimension that enough anchors tell of."""
+        window = timedelta(hours=self.policy.window_hours)
         pins = await self.store.pins(**versions)
         before = [
             *(one for one in pins.values() if since - window <= one.at < since),
             *await self.store.scores(since - window, since, **versions),
         ]
-        after = await self.store.scores(max(since, now - window), now, **versions)
-        recent = [one for one in after if one.at >= now - timedelta(hours=self.policy.recent_hours)]
-        found: dict[str, Shift] = {}
-        for scores in (after, recent):
-            shifts = shift_between(before, scores) if before else anchor_shift(pins, scores)
-            for name, shift in shifts.items():
-                if shift.n >= self.policy.min_anchors:
-                    found[name] = min(found.get(name, shift), shift, key=excuse)
-        return found
+        shifts = shift_between(before, scores) if before else anchor_shift(pins, scores)
+        return {name: shift for name, shift in shifts.items() if shift.n >= self.policy.min_anchors}
 
 
 async def evaluate_judges(

@@ -16,6 +16,7 @@ from monitor.alerting.observing import Observed
 from monitor.alerting.signals import SignalReader
 from monitor.alerting.store import AlertStore
 from monitor.alerting.unwatched import change_unwatched
+from monitor.alerting.vouching import is_vouched_for, shifts_of
 from monitor.detection.baseline import Baseline
 from monitor.detection.census import CENSUS
 from monitor.detection.counts import SeriesKey
@@ -28,7 +29,6 @@ from monitor.detection.policy import DetectionPolicy
 from monitor.detection.sequential import Reading, SequentialDetector, excuse
 from monitor.detection.settling import AwaitedStore, recent_begins, unsettled_from
 from monitor.detection.sustained import SUSTAINED, over_finding, sustained_finding
-from monitor.judging.drift import Shift
 from monitor.sampling.census import CensusStore
 from monitor.windows.bucket import CRITICAL, OVERALL, Scope
 from monitor.windows.policy import ConfigurationKey, WindowPolicy
@@ -81,7 +81,7 @@ class Detection:
         baseline = pinned.baseline
         mine = [one for one in open_alerts.values() if observed.owns(one) and one.state is AlertState.FIRING]
         firing = {_key(alert): alert for alert in mine if alert.kind in SUSTAINED}
-        shifts = await _shifts_of(background, observed.scope, baseline, now)
+        shifts = await shifts_of(background, observed.scope, baseline, now)
         ended_before: dict[SeriesKey, Alert] = {}
         readings: dict[SeriesKey, Reading] = {}
         for detector, end in (
@@ -108,7 +108,19 @@ class Detection:
             alert = firing.get(key) or ended_before.get(key)
             is_over = alert is not None and alert.fingerprint in over
             waits = held and key not in firing and key[0] not in CENSUS
+            excused = excuse(shifts.get(key[0]))
             if not reading.speaks or is_over or waits:
+                continue
+            vouched = key in firing or await is_vouched_for(
+                reading,
+                background,
+                observed.scope,
+                baseline,
+                excused=excused,
+                least=self._policy.baseline.tolerance_points,
+                now=now,
+            )
+            if not vouched:
                 continue
             finding = sustained_finding(
                 reading,
@@ -116,7 +128,7 @@ class Detection:
                 baseline=baseline,
                 severity=self._severity(reading, firing, mine),
                 strata=self._census_strata if key[0] in CENSUS else self._windows.strata,
-                excused=excuse(shifts.get(key[0])),
+                excused=excused,
                 explained_by=[segment for _, segment in incident.explained_by],
             )
             transition = advance_sustained(alert, finding, now=now)
@@ -208,19 +220,6 @@ def advance_sustained(alert: Alert | None, finding: Finding, *, now: datetime) -
         finding=finding,
         since=finding.since,
         failed_at=now,
-    )
-
-
-async def _shifts_of(
-    background: Background, scope: Scope, baseline: Baseline, now: datetime
-) -> Mapping[str, Shift]:
-    if background.shifts is None:
-        return {}
-    return await background.shifts.shifts(
-        judge_version=scope.judge_version,
-        rubric_version=scope.rubric_version,
-        since=baseline.end,
-        now=now,
     )
 
 

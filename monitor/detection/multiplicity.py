@@ -86,8 +86,20 @@ def threshold(series: int, h0: float, rank: int = 1) -> float:
     return h0 + math.log(series / rank)
 
 
+def half_for_all(series: Collection[SeriesKey]) -> dict[SeriesKey, float]:
+    """Return the log of the weights by which half of a budget is for all traffic, and half for its segments.
+
+    With weights whose mean is 1 the bound is the same (weighted e-BH: Wang and Ramdas, arXiv 2009.02824).
+    """
+    whole = sum(segment == OVERALL for _, segment in series)
+    parts = len(series) - whole
+    if not whole or not parts:
+        return dict.fromkeys(series, 0.0)
+    return {key: math.log(len(series) / 2 / (whole if key[1] == OVERALL else parts)) for key in series}
+
+
 def speaking(evidence: Mapping[SeriesKey, float], h0: float) -> frozenset[SeriesKey]:
-    """Return the series whose evidence is enough among all live ones, which must all be given."""
+    """Return the series whose evidence, with its weight, is enough among all live ones, which must all be given."""
     ranked = sorted(evidence, key=lambda key: (-evidence[key], key))
     enough = [rank for rank, key in enumerate(ranked, 1) if evidence[key] >= threshold(len(ranked), h0, rank)]
     return frozenset(ranked[: enough[-1]] if enough else ())

@@ -39,9 +39,11 @@ class RegressionPolicy(BaseModel):
     """The falls that bets are made for. More of them dilute each."""
     blip_minutes: Annotated[int, Field(ge=0, le=1440)] = 60
     """A fall of this length is forgiven. Longer: every real one is told later by as much."""
-    trimmed_min_nats: Annotated[float, Field(ge=0)] = 4.6
-    """Evidence that must be left when the worst stretch of a blip's length is taken out."""
-    trimmed_min_share: Annotated[float, Field(ge=0, le=2)] = 0.35
+    trimmed_min_nats: Annotated[float, Field(ge=0)] = 3.0
+    """Evidence that must be left of all traffic when the worst stretch of a blip's length is taken out."""
+    trimmed_parts_min_nats: Annotated[float, Field(ge=0)] = 4.0
+    """The same of a segment: they are many, and one of them is sooner unlucky beside a blip."""
+    trimmed_min_share: Annotated[float, Field(ge=0, le=2)] = 0.25
     """The same as a share of what is taken out. A fall as deep all along must last so much longer than a blip."""
     page_points: Annotated[float, Field(ge=0, le=4)] = 0.35
     """The estimated fall that pages: half way between 0.2, a ticket, and 0.5, a page."""
@@ -182,10 +184,19 @@ def increments(pairs: Sequence[tuple[SeriesCounts, Payoffs]]) -> Increments:
     )
 
 
-def assess(found: Increments, policy: RegressionPolicy, *, since: Integers | None = None) -> Assessment:
+def assess(
+    found: Increments,
+    policy: RegressionPolicy,
+    *,
+    since: Integers | None = None,
+    parts: Flags | None = None,
+    doubt: Floats | None = None,
+) -> Assessment:
     """Return what is known of every series at the end of the last bucket.
 
-    `since` [series] is the row from which evidence counts: the last resolve, or 0.
+    `since` [series] is the row from which evidence counts: the last resolve, or 0. `parts` [series] tells the segments
+    from all traffic. `doubt` [series] is how many points lower the judge's shift was taken than it likely is: what
+    excuses a fall is no reason to call it over.
     """
     n, buckets, _ = found.wealth.shape
     start = np.zeros(n, dtype=np.intp) if since is None else since
@@ -199,6 +210,8 @@ def assess(found: Increments, policy: RegressionPolicy, *, since: Integers | Non
     onset, low, high = _onset(found, start, rough, policy.onset_nats)
     effect, se = _effect(found, place >= onset[:, None])
     recent, tolerance = _newest(found, least=policy.recent_minutes // found.bucket_minutes)
+    of_parts = np.zeros(n, dtype=np.bool_) if parts is None else parts
+    left = np.where(of_parts, policy.trimmed_parts_min_nats, policy.trimmed_min_nats)
     return Assessment(
         evidence=evidence,
         trimmed=trimmed,
@@ -209,9 +222,9 @@ def assess(found: Increments, policy: RegressionPolicy, *, since: Integers | Non
         se=se,
         recent=recent,
         down=recent <= -tolerance,
-        sustained=(trimmed > policy.trimmed_min_nats) & (recent <= -tolerance),
+        sustained=(trimmed > left) & (recent <= -tolerance),
         pages=effect <= -policy.page_points,
-        recovered=_recovered(found, policy, effect),
+        recovered=_recovered(found, policy, effect, np.zeros(n) if doubt is None else doubt),
     )
 
 
@@ -299,18 +312,20 @@ def _newest(
     return residual, tolerance
 
 
-def _recovered(found: Increments, policy: RegressionPolicy, effect: Floats) -> Flags:
+def _recovered(found: Increments, policy: RegressionPolicy, effect: Floats, doubt: Floats) -> Flags:
     """Tell where the newest stretch was back at each of the last evaluations.
 
     The stretch is long enough to tell the fall from its absence: a quiet series is not back by luck.
     """
     least = policy.resolve_minutes // found.bucket_minutes
-    se_max = np.maximum(np.abs(effect) / 4, _SE_RESOLVE_MIN)
+    # Where no fall is seen any more, the least one that bets are made for.
+    fall = np.where(np.isnan(effect), min(policy.effects_points), np.abs(effect))
+    se_max = np.maximum(fall / 4, _SE_RESOLVE_MIN)
     back = np.ones(len(effect), dtype=np.bool_)
     for ago in range(min(policy.resolve_evaluations, found.weight.shape[1])):
         residual, tolerance = _newest(found, least=least, ago=ago, se_max=se_max)
         with np.errstate(invalid="ignore"):
-            back &= residual > -tolerance
+            back &= residual + doubt > -tolerance
     return back
 
 

@@ -13,7 +13,7 @@ from monitor.detection.baseline import Baseline
 from monitor.detection.census import CENSUS
 from monitor.detection.counts import Column, CountsCache, Flags, Floats, SeriesCounts, SeriesKey
 from monitor.detection.critical_rate import assess_shares, share_increments
-from monitor.detection.multiplicity import patience, speaking, threshold
+from monitor.detection.multiplicity import half_for_all, patience, speaking, threshold
 from monitor.detection.policy import MINUTES_PER_MONTH, DetectionPolicy
 from monitor.detection.regression import Payoffs, assess, increments, payoffs
 from monitor.intake.moments import ceiling
@@ -39,7 +39,7 @@ class Reading:
     """Over the rows that were looked at."""
     evidence: float
     threshold: float
-    """What the first of so many series needs."""
+    """What it needs if it is the first of so many series."""
     speaks: bool
     """Its evidence is enough among all, and the change goes on: it fires if it does not already."""
     onset: Onset
@@ -182,7 +182,14 @@ class SequentialDetector:
         policy = self.policy.regression
         baseline_id = baseline.id
         sums = increments([(one, self._payoffs(one, baseline, baseline_id, shifts)) for one in series])
-        found = assess(sums, policy, since=np.array([rows.get(one.key, 0) for one in series]))
+        doubt = {name: excuse(shift) - shift.mean if excuse(shift) else 0.0 for name, shift in shifts.items()}
+        found = assess(
+            sums,
+            policy,
+            since=np.array([rows.get(one.key, 0) for one in series]),
+            parts=np.array([one.segment != OVERALL for one in series]),
+            doubt=np.array([doubt.get(one.dimension, 0.0) for one in series]),
+        )
         h0 = self._patience(self.policy.false_pages_per_month * share_of_budget)
         evidence = {one.key: float(found.evidence[i]) for i, one in enumerate(series)}
         allowed = speaking(evidence, h0)
@@ -226,13 +233,14 @@ class SequentialDetector:
         found = assess_shares(sums, policy, since=np.array([rows.get(one.key, 0) for one in series]))
         h0 = self._patience(self.policy.false_critical_per_month * share_of_budget)
         evidence = {one.key: float(found.evidence[i]) for i, one in enumerate(series)}
-        allowed = speaking(evidence, h0)
+        weights = half_for_all(evidence)
+        allowed = speaking({key: weights[key] + known for key, known in evidence.items()}, h0)
         effect = found.share - found.normal
         return {
             one.key: Reading(
                 series=one,
                 evidence=evidence[one.key],
-                threshold=threshold(len(series), h0),
+                threshold=threshold(len(series), h0) - weights[one.key],
                 speaks=one.key in allowed and bool(found.sustained[i]) and bool(effect[i] > 0),
                 # The first bucket of a rise may hold some of what was before it.
                 onset=onset(one, int(found.onset[i]), max(int(found.onset[i]) - 1, 0), int(found.onset[i])),

@@ -214,6 +214,35 @@ async def test_a_shift_is_that_since_the_baseline_and_not_since_the_pin() -> Non
     assert await mean(10, 10) is None
 
 
+async def test_what_is_known_of_the_judge_since_an_onset_is_awaited_for_a_round_or_two() -> None:
+    """A fall may be the judge's; the next round tells, and one that never comes must not hide the fall."""
+    store = MemoryAnchors()
+    for one in [*PINS.values(), *(s for n in range(1, 31) for s in later([4 if n < 20 else 3] * 30, n))]:
+        await store.add(one, **JUDGE)
+    shifts = AnchorShifts(store, POLICY)
+
+    async def mean(onset: float, now: float) -> float | None:
+        found = await shifts.since_onset(
+            since=NOON + 10 * HOUR, onset=NOON + onset * HOUR, now=NOON + now * HOUR, **JUDGE
+        )
+        return found["safety"].mean if found else None if found is None else 0.0
+
+    assert await mean(19.5, 22) == -1.0
+    assert await mean(12, 18) == 0.0
+    assert await mean(12, 28) == -0.5
+    # The round of the hour is still to come.
+    assert await mean(20.25, 20.75) is None
+    # Anchors are not judged any more: nobody waits, and nothing is known.
+    assert await mean(36, 36.5) == 0.0
+    assert await mean(30.5, 36) == 0.0
+    assert (
+        await AnchorShifts(MemoryAnchors(), POLICY).since_onset(
+            since=NOON, onset=NOON + HOUR, now=NOON + 2 * HOUR, **JUDGE
+        )
+        == {}
+    )
+
+
 async def test_a_gate_that_fires_while_its_judge_drifts_says_so() -> None:
     """Whoever is woken must know that part of the fall may be the judge's, and how much of it."""
     world, store = World(clock=ClockKind.WALL), MemoryAnchors()

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from monitor.detection.multiplicity import incidents, patience, speaking, threshold
+from monitor.detection.multiplicity import half_for_all, incidents, patience, speaking, threshold
 
 OVERALL = ("factual", "*")
 REFUND = ("factual", "intent=refund")
@@ -27,6 +27,19 @@ def test_many_that_fall_together_need_less_each() -> None:
     evidence = {("factual", f"intent={i}"): 11.1 if i < 20 else 0.0 for i in range(40)}
 
     assert len(speaking(evidence, h0)) == 20
+
+
+def test_half_of_a_budget_is_for_all_traffic_and_the_weights_add_up() -> None:
+    """The whole is one of ten series, and the one that people ask about."""
+    series = [OVERALL, *(("factual", f"intent={i}") for i in range(9))]
+
+    weights = half_for_all(series)
+
+    assert sum(map(math.exp, weights.values())) == pytest.approx(len(series))
+    assert threshold(10, 8.0) - weights[OVERALL] == pytest.approx(8 + math.log(2))
+    assert threshold(10, 8.0) - weights[series[1]] == pytest.approx(8 + math.log(18))
+    assert half_for_all([OVERALL, SAFETY]) == {OVERALL: 0.0, SAFETY: 0.0}
+    assert half_for_all([REFUND]) == {REFUND: 0.0}
 
 
 def test_no_series_speaks_when_there_is_none() -> None:

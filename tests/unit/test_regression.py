@@ -82,11 +82,23 @@ def test_an_hour_long_blip_is_forgiven_however_deep() -> None:
 
 def test_a_blip_after_a_little_bad_luck_is_forgiven_and_a_fall_as_deep_is_told_soon() -> None:
     """What chance left beside a blip is small for what the blip held; a real fall goes on in its depth."""
-    unlucky = [assessed(a_series((96, GOOD), (4, DOWN), (5, FAR_DOWN), (after, GOOD))) for after in range(4)]
+    unlucky = [assessed(a_series((96, GOOD), (3, DOWN), (5, FAR_DOWN), (after, GOOD))) for after in range(4)]
     fall = assessed(a_series((96, GOOD), (8, FAR_DOWN)))
 
     assert not any(fires(found) for found in unlucky)
     assert fires(fall)
+
+
+def test_a_segment_needs_more_beside_a_blip_than_all_traffic() -> None:
+    """A blip of all traffic is one of nine intents, and one of nine is soon unlucky as well."""
+    series = a_series((96, GOOD), (7, DOWN))
+    sums = increments([(series, payoffs(series, a_baseline(), POLICY))] * 2)
+
+    found = assess(sums, POLICY, parts=np.array([False, True]))
+
+    assert POLICY.trimmed_min_nats < found.trimmed[0] < POLICY.trimmed_parts_min_nats
+    assert found.trimmed[0] == found.trimmed[1]
+    assert list(found.sustained) == [True, False]
 
 
 def test_a_change_of_traffic_is_not_a_change_of_quality() -> None:
@@ -138,6 +150,18 @@ def test_it_resolves_when_quality_is_back_and_not_before() -> None:
     assert not assessed(a_series((96, GOOD), (40, DOWN))).recovered[0]
     assert not assessed(a_series((96, GOOD), (40, DOWN), (8, GOOD))).recovered[0]
     assert assessed(a_series((96, GOOD), (40, DOWN), (14, GOOD))).recovered[0]
+
+
+def test_what_may_excuse_a_fall_does_not_end_it() -> None:
+    """The judge lost 0.3 and may have lost 0.55: no reason to tell of half a point, nor to call it over."""
+    series = a_series((96, GOOD), (24, FAR_DOWN))
+    sums = increments([(series, payoffs(series, a_baseline(), POLICY, judge_shift=-0.55))])
+
+    doubted = assess(sums, POLICY, doubt=np.array([-0.25]))
+    assert not fires(doubted)
+    assert np.isnan(doubted.effect[0])
+    assert not doubted.recovered[0]
+    assert assess(sums, POLICY).recovered[0]
 
 
 def test_missing_data_never_resolves() -> None:

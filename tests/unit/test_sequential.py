@@ -104,6 +104,16 @@ def test_a_judge_that_became_harsher_is_excused_by_its_interval_and_no_more() ->
     assert excuse(None) == 0
 
 
+def test_a_fall_that_the_judge_may_have_made_is_told_no_more_and_ends_no_sooner() -> None:
+    """The judge lost 0.2, and so did the assistant: what excuses more than that is doubt, and doubt ends nothing."""
+    buckets = a_day(fall=0.4)
+
+    doubtful = read(a_detector(), buckets, shift=-0.2, wide=0.19, since={KEY: MONDAY})[KEY]
+    assert not doubtful.speaks
+    assert not doubtful.recovered
+    assert read(a_detector(), buckets, shift=-0.4, wide=0.05, since={KEY: MONDAY})[KEY].recovered
+
+
 def test_the_interval_holds_the_spread_of_bad_answers() -> None:
     """Where all answers were fives, seven bad ones do not make a mean that is known to a fiftieth."""
     [found] = [read(a_detector(), a_day(fall=1.5, per_hour=20))[KEY]]
