@@ -27,6 +27,7 @@ TRAFFIC: dict[str, Any] = {
     "night": 1.0,
     "weekend": 1.0,
     "night_quality": 0.0,
+    "weekend_quality": 0.0,
     "local_hours": 0,
     "intents": {"billing": 0.5, "shipping": 0.4, "returns": 0.1},
     "critical": 0.0015,
@@ -37,6 +38,7 @@ TRAFFIC: dict[str, Any] = {
 """What is ordinary; a story's `traffic` and its changes say what is different."""
 RATE, FLAGGED_RATE, FLAGGED_FALL = "0.05", "0.25", 0.35
 NIGHT = range(6)
+SATURDAY = 5
 Bucket = dict[Cell, int]
 
 
@@ -64,10 +66,12 @@ class Drawn:
                 falls.append((change.get("dimension", "factual_correctness"), change.get("intent"), points))
         local = begin + timedelta(hours=say["local_hours"])
         is_night = local.hour in NIGHT
-        falls += [(name, None, -say["night_quality"]) for name in GOOD if is_night]
+        is_weekend = local.weekday() >= SATURDAY
+        for key, holds in (("night", is_night), ("weekend", is_weekend)):
+            falls += [(name, None, -say[f"{key}_quality"]) for name in GOOD if holds]
         quantity = say["per_hour"] / 4 * share
         quantity *= say["night"] if is_night else 1.0
-        quantity *= say["weekend"] if local.weekday() >= 5 else 1.0
+        quantity *= say["weekend"] if is_weekend else 1.0
         chance = np.random.default_rng([self._seed, int(begin.timestamp()) // 900, int(share * 1000)])
         return dict(_cells(chance, say, quantity, falls))
 
