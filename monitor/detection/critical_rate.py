@@ -177,7 +177,8 @@ def assess_shares(
         share=share,
         se=se,
         normal=normal,
-        recovered=judged & back,
+        # A stretch that reaches back before what fired would be back at once: most of it never was bad.
+        recovered=judged & back & (start <= buckets - newest),
     )
 
 

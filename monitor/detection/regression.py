@@ -41,7 +41,7 @@ class RegressionPolicy(BaseModel):
     """A fall of this length is forgiven. Longer: every real one is told later by as much."""
     trimmed_min_nats: Annotated[float, Field(ge=0)] = 3.0
     """Evidence that must be left of all traffic when the worst stretch of a blip's length is taken out."""
-    trimmed_parts_min_nats: Annotated[float, Field(ge=0)] = 4.0
+    trimmed_parts_min_nats: Annotated[float, Field(ge=0)] = 4.6
     """The same of a segment: they are many, and one of them is sooner unlucky beside a blip."""
     trimmed_min_share: Annotated[float, Field(ge=0, le=2)] = 0.25
     """The same as a share of what is taken out. A fall as deep all along must last so much longer than a blip."""
@@ -109,8 +109,6 @@ class Assessment:
     se: Floats
     recent: Floats
     """Weighted mean residual of the newest stretch; nan without a unit in it."""
-    down: Flags
-    """The newest stretch is down."""
     sustained: Flags
     """Trimmed evidence is enough and the newest stretch is down: with E over its threshold, it fires."""
     pages: Flags
@@ -221,7 +219,6 @@ def assess(
         effect=effect,
         se=se,
         recent=recent,
-        down=recent <= -tolerance,
         sustained=(trimmed > left) & (recent <= -tolerance),
         pages=effect <= -policy.page_points,
         recovered=_recovered(found, policy, effect, np.zeros(n) if doubt is None else doubt),

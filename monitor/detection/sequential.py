@@ -22,6 +22,8 @@ from monitor.windows.bucket import CRITICAL, OTHER, OVERALL, BucketCounts
 from monitor.windows.window import Z_95
 
 _SPREAD_UNITS_MIN = 2
+_BLIPS_AWAITED = 3
+"""Lengths of a blip for which segments wait for what is said of all traffic."""
 _PAYOFFS_MAX = 4096
 """Payoffs remembered; each belongs to a series, a baseline and the columns that occur."""
 
@@ -193,11 +195,16 @@ class SequentialDetector:
         h0 = self._patience(self.policy.false_pages_per_month * share_of_budget)
         evidence = {one.key: float(found.evidence[i]) for i, one in enumerate(series)}
         allowed = speaking(evidence, h0)
-        # All traffic is down, and may yet be forgiven as a blip: until that is known, its parts wait for it.
+        # Something happened to all traffic, and may be forgiven as a blip: for a while its parts wait until that is
+        # known, for it is most of their evidence too. Not for long: one of them may be falling by itself.
+        awaited = len(series[0].counts) - _BLIPS_AWAITED * policy.blip_minutes // self.bucket_minutes
         undecided = {
             one.dimension
             for i, one in enumerate(series)
-            if one.segment == OVERALL and one.key in allowed and found.down[i] and not found.sustained[i]
+            if one.segment == OVERALL
+            and one.key in allowed
+            and found.onset[i] > awaited
+            and not found.sustained[i]
         }
         speaks = found.sustained & ~found.recovered
         return {

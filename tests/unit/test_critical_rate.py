@@ -94,6 +94,14 @@ def test_it_resolves_on_good_hours_and_never_on_empty_ones() -> None:
     assert rise(a_series(bad, (40, (60, 0), (30, 0)))).recovered[0]
 
 
+def test_hours_before_an_alert_are_no_recovery() -> None:
+    """Three hundredths for an hour are told of at once; the five good hours before it must not end it at once."""
+    series = a_series((40, (60, 0), (30, 0)), (4, (58, 2), (29, 1)))
+
+    assert rise(series).recovered[0]
+    assert not rise(series, since=np.array([39])).recovered[0]
+
+
 def test_a_share_of_nothing_is_still_not_impossible() -> None:
     """A week without a failure bounds their share; it does not forbid them."""
     baseline = pin_share(a_series((672, (60, 0), (30, 0))))

@@ -93,6 +93,21 @@ def test_segments_wait_while_all_traffic_may_yet_be_a_blip() -> None:
     assert KEY in first
 
 
+def test_segments_wait_some_hours_after_a_blip_of_all_traffic_and_not_for_ever() -> None:
+    """The hour is most of what is known of an intent; but one that goes on falling by itself must be told of."""
+    drawn = Drawn(
+        {"changes": [{"hours": [12, 13], "fall": 0.9}, {"hours": [13, 24], "fall": 0.5, "intent": "returns"}]}
+    )
+    buckets = {MONDAY + n * QUARTER: drawn.bucket(MONDAY + n * QUARTER) for n in range(96)}
+    part, detector = (KEY[0], "intent=returns"), a_detector()
+    found = {n / 4: read(detector, buckets, hours=n / 4) for n in range(52, 72)}
+
+    assert not any(found[hour][KEY].speaks for hour in found)
+    assert found[14.5][part].evidence > found[14.5][part].threshold
+    assert not any(found[hour][part].speaks for hour in found if hour < 15)
+    assert found[15.5][part].speaks
+
+
 def test_a_judge_that_became_harsher_is_excused_by_its_interval_and_no_more() -> None:
     """Drift is taken off, not a mute; and a shift that may be none excuses nothing."""
     drift, drift_and_step = a_day(fall=0.2), a_day(fall=0.5)
