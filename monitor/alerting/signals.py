@@ -13,7 +13,7 @@ from monitor.sampling.sampler import BUCKET_SECONDS
 from monitor.windows.bucket import BucketCounts, Scope
 
 _CHANGING = timedelta(days=1)
-"""What is read each time; an event later than that is counted by the next process that starts."""
+"""What is read each time; an event later than that is counted from the next midnight (UTC) on."""
 _MINUTES = BUCKET_SECONDS // 60
 
 
@@ -47,11 +47,12 @@ class SignalReader:
         return detector, end
 
     async def _count(self, census: CensusStore, end: datetime) -> None:
-        """Read the census up to a time: once in whole, then its last day, as late events seldom are later."""
+        """Read the census up to a time: in whole once a day, else its last day, as late events seldom are later."""
         if end == self._counted_to:
             return
         start = end - self._policy.window
-        known = self._counted_to is not None and start < self._counted_to <= end
+        before = self._counted_to
+        known = before is not None and start < before <= end and before.date() == end.date()
         begin = max(start, end - _CHANGING) if known else start
         counted = await census.counts(begin, end)
         # A count only grows, so that nothing has to be taken out; most buckets are as they were.

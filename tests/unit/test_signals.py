@@ -12,6 +12,7 @@ from monitor.alerting.evaluation import evaluate
 from monitor.alerting.message import told
 from monitor.alerting.notification import Status
 from monitor.alerting.regressions import Detection
+from monitor.alerting.signals import SignalReader
 from monitor.detection.baseline import BaselinePolicy
 from monitor.detection.census import census_series
 from monitor.detection.finding import FindingKind, Severity
@@ -20,10 +21,12 @@ from monitor.detection.pinning import overall_series, pinned_of
 from monitor.detection.policy import DetectionPolicy
 from monitor.sampling.sampler import PartitionTally
 from monitor.sampling.store import Source
+from monitor.windows.bucket import OVERALL
 from monitor.windows.policy import WindowPolicy
 from tests.drawn import QUARTER, SCOPE, Drawn
 from tests.judgments import HOUR, NOON
 
+DAY = timedelta(days=1)
 WINDOWS = WindowPolicy()
 STRATA = ("intent", "channel")
 SOURCE = Source("cluster", "conversation-events", "id-1", 0)
@@ -116,3 +119,46 @@ async def test_a_rise_of_escalations_is_a_ticket_with_its_onset_and_its_intent()
 async def test_an_hour_of_escalations_is_forgiven() -> None:
     """A broken button that was mended at once is told by nobody at night."""
     assert await play(12, bad_hours=1) == []
+
+
+async def test_an_event_that_comes_days_late_counts_from_midnight_on() -> None:
+    """Evaluators that have run for a week and one that has just started must come to see the same."""
+    sampling = MemorySampling(remember_hours=26)
+
+    def happened(number: int, hour: float) -> None:
+        tally = PartitionTally(number, number + 1)
+        tally.census[int((NOON + hour * HOUR).timestamp())] = Counter(counted(hour))
+        assert sampling.record(SOURCE, tally, now=NOON)
+
+    for number in range(192):
+        happened(number, number / 4 - 48)
+    baseline = pinned_of(
+        SCOPE,
+        overall_series(
+            census_series(await MemoryCensus(sampling).counts(NOON - 2 * DAY, NOON), STRATA)[
+                SCOPE.assistant, SCOPE.environment
+            ],
+            start=NOON - 2 * DAY,
+            end=NOON,
+            bucket_minutes=15,
+        ),
+        release="release 1",
+        at=NOON,
+        by="jo",
+        policy=BaselinePolicy(),
+    ).baseline
+    for number in range(192, 480):
+        happened(number, number / 4 - 48)
+    reader = SignalReader(DetectionPolicy(), MemoryCensus(sampling), STRATA)
+
+    async def seen(hour: float) -> float:
+        detector, end = await reader.read(SCOPE, baseline, NOON + hour * HOUR)
+        found = detector.read(baseline, {}, end=end, shifts={})
+        return float(found["escalated", OVERALL].series.n)
+
+    an_hour = 800
+    assert await seen(61) == 61 * an_hour
+    happened(480, 20)
+    assert await seen(62) == 62 * an_hour
+    assert await seen(83.75) == 72 * an_hour
+    assert await seen(84) == 72 * an_hour + 200
