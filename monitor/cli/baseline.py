@@ -3,14 +3,15 @@
 import asyncio
 import json
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
 
 from agents.services import build_judge, wall_now
 from monitor.cli.asking import JsonOption, Looks, NameOption, looking, moment, printed, screen
-from monitor.cli.baseline_pinning import chosen_span, evaluated, pin_scope
+from monitor.cli.baseline_named import named, pairs_of, the_one, weeks_of
+from monitor.cli.baseline_pinning import chosen_span, pin_scope
 from monitor.cli.baseline_shown import (
     HOW,
     difference_table,
@@ -18,13 +19,17 @@ from monitor.cli.baseline_shown import (
     line_of,
     missing_line,
     table_of,
+    trailing_line,
+    trailing_values,
     values_of,
+    whose_of,
 )
 from monitor.cli.context import refused
 from monitor.cli.judge_compare import LIVE, version_of
-from monitor.detection.baseline import Baseline, diff
-from monitor.detection.pinning import Pinned, overall_series, pinned_of
-from monitor.intake.moments import floor
+from monitor.cli.last_week import FOR_DISPLAY
+from monitor.detection.baseline import diff
+from monitor.detection.pinning import Pinned
+from monitor.detection.trailing import TRAILING, Trailing
 from monitor.judging.rubric import TargetKind
 from monitor.policy import Policy
 from monitor.review.migration import Splice, carried_over
@@ -54,6 +59,11 @@ def pin(  # noqa: PLR0917 - typer's options
     as_json: JsonOption = False,
 ) -> None:
     """Make a span of judged traffic the normal of its assistant, judge and rubric; until the next pin."""
+    if release == TRAILING:
+        refused(
+            f"{TRAILING} is the name of the week before the last day, which is computed when people look and "
+            "never pinned; give another --release"
+        )
     with looking(name) as (settings, policy, looks):
         span = chosen_span(looks, policy, _utc(start), _utc(end))
         scopes = _speaking(looks, settings, policy, assistant)
@@ -112,15 +122,24 @@ def carry(  # noqa: PLR0917 - typer's options
 
 @app.command("show")
 def show(
-    release: Annotated[str | None, typer.Argument(help="Its name or id; without it the current one.")] = None,
+    release: Annotated[
+        str | None,
+        typer.Argument(
+            help="Its name or id; without it the current one; `trailing`: the week before the last day."
+        ),
+    ] = None,
     assistant: AssistantOption = None,
     name: NameOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show what is normal: per dimension and stratum its mean, units and tolerance."""
     with looking(name) as (settings, policy, looks):
+        if release == TRAILING:
+            weeks = weeks_of(looks, policy, _speaking(looks, settings, policy, assistant))
+            _show_weeks(weeks, as_json=as_json)
+            return
         chosen = (
-            _named(looks, release, assistant)
+            named(looks, release, assistant)
             if release
             else _current(looks, _speaking(looks, settings, policy, assistant))
         )
@@ -145,7 +164,9 @@ def show(
 
 @app.command("diff")
 def diff_baselines(  # noqa: PLR0917 - typer's options
-    before: Annotated[str, typer.Argument(help="Name or id of a baseline.")],
+    before: Annotated[
+        str, typer.Argument(help="Name or id of a baseline; `trailing`: the week before the last day.")
+    ],
     after: Annotated[str | None, typer.Argument(help="Another one; without it the last hours.")] = None,
     hours: Annotated[float, typer.Option(help="Those hours.", min=1, max=NOW_HOURS_MAX)] = 24,
     assistant: AssistantOption = None,
@@ -153,18 +174,24 @@ def diff_baselines(  # noqa: PLR0917 - typer's options
     as_json: JsonOption = False,
 ) -> None:
     """Compare two baselines, or one with the last hours, stratum by stratum."""
-    with looking(name) as (_, policy, looks):
-        old = _one(_named(looks, before, assistant), before)
-        if after is not None:
-            new = _one(_named(looks, after, assistant), after).baseline
-        else:
-            new = _lately(looks, policy, old.scope, hours)
-        changes = diff(old.baseline, new)
+    with looking(name) as (settings, policy, looks):
+        wanted = [one for one in (before, after) if one is not None and one != TRAILING]
+        pinned = {one: the_one(looks, one, assistant) for one in wanted}
+        scopes = [pinned[wanted[0]].scope] if wanted else _speaking(looks, settings, policy, assistant)
+        pairs = pairs_of(looks, policy, scopes, pinned, (before, after), hours=hours)
+    changes = [(pair, diff(pair.before, pair.after)) for pair in pairs]
     if as_json:
-        printed(json.dumps([one.model_dump(mode="json") for one in changes], indent=2))
+        values = [
+            one.model_dump(mode="json") | {"scope": pair.scope.id} for pair, found in changes for one in found
+        ]
+        printed(json.dumps(values, indent=2))
         return
-    printed(f"{old.release} ({moment(old.baseline.start)} on) against {new.label} ({moment(new.start)} on)")
-    screen().print(difference_table(changes))
+    for (scope, old, new, week), found in changes:
+        printed(trailing_line(week) if week else f"{whose_of(scope)}:")
+        printed(f"{old.label} ({moment(old.start)} on) against {new.label} ({moment(new.start)} on)")
+        screen().print(difference_table(found))
+    if TRAILING in {before, after}:
+        printed(f"{TRAILING}: {FOR_DISPLAY}")
 
 
 @app.command("list")
@@ -223,6 +250,17 @@ def speaking_scopes(looks: Looks, policy: Policy, judge_version: str) -> list[Sc
     ]
 
 
+def _show_weeks(weeks: Sequence[Trailing], *, as_json: bool) -> None:
+    if as_json:
+        values = [trailing_values(one) | {"baseline": one.baseline.model_dump(mode="json")} for one in weeks]
+        printed(json.dumps(values))
+        return
+    for one in weeks:
+        printed(trailing_line(one))
+        printed(f"  {FOR_DISPLAY}")
+        screen().print(table_of(one.baseline))
+
+
 def _utc(at: datetime | None) -> datetime | None:
     return at.replace(tzinfo=UTC) if at else None
 
@@ -260,41 +298,3 @@ def _judge_version(settings: Settings, policy: Policy) -> str:
 
 def _current(looks: Looks, scopes: Sequence[Scope]) -> list[Pinned]:
     return [one for one in (looks.baseline(scope.id) for scope in scopes) if one is not None]
-
-
-def _named(looks: Looks, wanted: str, assistant: str | None) -> list[Pinned]:
-    found = [
-        one
-        for one in looks.baselines()
-        if (one.release == wanted or one.baseline.id.startswith(wanted))
-        and assistant in {None, readable(one.scope.assistant)}
-    ]
-    newest: dict[str, Pinned] = {}
-    for one in found:
-        newest.setdefault(one.scope.id, one)
-    return list(newest.values())
-
-
-def _one(found: Sequence[Pinned], wanted: str) -> Pinned:
-    if len(found) == 1:
-        return found[0]
-    if not found:
-        refused(f"no baseline is called {wanted}; see `monitor baseline list`")
-    return refused(f"{len(found)} baselines are called {wanted}; give its id, or --assistant")
-
-
-def _lately(looks: Looks, policy: Policy, scope: Scope, hours: float) -> Baseline:
-    end = floor(evaluated(looks), minutes=policy.monitor.windows.bucket_minutes)
-    start = end - timedelta(hours=hours)
-    series = overall_series(
-        looks.buckets_of(scope, start, end),
-        start=start,
-        end=end,
-        bucket_minutes=policy.monitor.windows.bucket_minutes,
-    )
-    if not any(one.n for one in series):
-        refused(f"nothing was judged in the last {hours:g} hours; --hours takes more")
-    label = f"the last {hours:g} h"
-    return pinned_of(
-        scope, series, release=label, at=end, by="nobody", policy=policy.monitor.detection.baseline
-    ).baseline

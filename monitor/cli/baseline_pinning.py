@@ -40,7 +40,7 @@ def chosen_span(looks: Looks, policy: Policy, start: datetime | None, end: datet
     if isinstance(span, Lacking):
         refused(span.reason)
     if span.granularity is Granularity.HOUR and (span.start, span.end) != (start or span.start, asked):
-        _say(
+        say(
             "not all buckets of the span are there, so it is read by the hour and cut to whole hours: "
             f"{minute(span.start)} to {minute(span.end)} UTC"
         )
@@ -67,7 +67,7 @@ def pin_scope(
         cure = ". Wait, or take it with --short" if wrong.curable else ""
         refused(f"{whose_of(scope)}: {wrong.reason}{cure}")
     if wrong is not None:
-        _say(f"{whose_of(scope)}: taken with --short, although {wrong.reason}")
+        say(f"{whose_of(scope)}: taken with --short, although {wrong.reason}")
     # The census has no judge: what it counts is normal whatever the judge is.
     counted = census.get((scope.assistant, scope.environment), {})
     series += overall_series(counted, start=span.start, end=span.end, bucket_minutes=BUCKET_SECONDS // 60)
@@ -83,13 +83,14 @@ def _say_of_census(
     first = min(counted, default=None)
     kept = f"{whose_of(scope)}: the census is kept for {days} days"
     if first is None:
-        _say(
+        say(
             f"{kept}, and of this span nothing: shares of escalations and the like are not watched until a pin "
             "of a later span"
         )
     elif first >= judged_from + timedelta(hours=1):
-        _say(f"{kept}: shares of escalations and the like are pinned from {minute(first)} UTC on")
+        say(f"{kept}: shares of escalations and the like are pinned from {minute(first)} UTC on")
 
 
-def _say(sentence: str) -> None:
+def say(sentence: str) -> None:
+    """Tell people what they did not ask for, beside the output."""
     sys.stderr.write(f"monitor: {sentence}\n")

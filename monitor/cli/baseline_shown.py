@@ -16,6 +16,7 @@ from monitor.detection.baseline import (
     BaselineChange,
 )
 from monitor.detection.pinning import Pinned
+from monitor.detection.trailing import Trailing
 from monitor.windows.bucket import CRITICAL, Scope, readable
 
 NOTEWORTHY_Z = 2.0
@@ -27,12 +28,19 @@ HOW = "run `monitor baseline pin --from START --to END --release NAME`"
 def line_of(pinned: Pinned) -> str:
     """Return a baseline in a line."""
     baseline = pinned.baseline
-    judged = baseline.shares.get(CRITICAL)
-    units = sum(one.n for one in judged.strata.values()) if judged else 0
     days = (baseline.end - baseline.start) / timedelta(days=1)
     return (
         f"{whose_of(pinned.scope)}: {pinned.release}, {days:.1f} days from {minute(baseline.start)} UTC, "
-        f"{units} conversations, pinned {minute(pinned.pinned_at)} UTC by {pinned.pinned_by}"
+        f"{_conversations(baseline)}, pinned {minute(pinned.pinned_at)} UTC by {pinned.pinned_by}"
+    )
+
+
+def trailing_line(week: Trailing) -> str:
+    """Return the week before the last day in a line, with how many of its days there are."""
+    baseline = week.baseline
+    return (
+        f"{whose_of(week.scope)}: {baseline.label}, {week.days:.1f} days in {minute(baseline.start)} to "
+        f"{minute(baseline.end)} UTC, {_conversations(baseline)}"
     )
 
 
@@ -117,21 +125,35 @@ def difference_table(changes: Sequence[BaselineChange]) -> Table:
 
 def values_of(pinned: Pinned) -> dict[str, Any]:
     """Return a baseline without its strata, as JSON values."""
-    baseline = pinned.baseline
+    return _values(pinned.scope, pinned.baseline) | {
+        "pinned_at": pinned.pinned_at.isoformat(),
+        "pinned_by": pinned.pinned_by,
+    }
+
+
+def trailing_values(week: Trailing) -> dict[str, Any]:
+    """Return the week before the last day as JSON values, which nobody pinned."""
+    return _values(week.scope, week.baseline) | {"pinned_at": None, "pinned_by": None, "days": week.days}
+
+
+def _values(scope: Scope, baseline: Baseline) -> dict[str, Any]:
     return {
         "id": baseline.id,
-        "release": pinned.release,
-        "scope": pinned.scope.model_dump(mode="json"),
+        "release": baseline.label,
+        "scope": scope.model_dump(mode="json"),
         "start": baseline.start.isoformat(),
         "end": baseline.end.isoformat(),
         "hours": {name: len(known.profile) for name, known in baseline.dimensions.items()},
-        "pinned_at": pinned.pinned_at.isoformat(),
-        "pinned_by": pinned.pinned_by,
         "units": {
             name: sum(one.n for one in known.strata.values()) for name, known in baseline.dimensions.items()
         }
         | {name: sum(one.n for one in known.strata.values()) for name, known in baseline.shares.items()},
     }
+
+
+def _conversations(baseline: Baseline) -> str:
+    judged = baseline.shares.get(CRITICAL)
+    return f"{sum(one.n for one in judged.strata.values()) if judged else 0} conversations"
 
 
 def _mean(value: float | None) -> str:

@@ -9,9 +9,11 @@ import typer
 from monitor.alerting.plot import NOTHING
 from monitor.cli.asking import JsonOption, NameOption, looking, moment, printed, screen
 from monitor.cli.baseline import unpinned_lines
+from monitor.cli.last_week import Compared, compared, versus_line, versus_table
 from monitor.cli.status import first_judge
 from monitor.cli.windows_read import granularity_of, newest_end, slot_length, slot_words
 from monitor.cli.windows_shown import Shown, as_values, headline_table, other_line, rows_of, table_of
+from monitor.detection.pinning import Span
 from monitor.intake.moments import floor
 from monitor.windows.bucket import OVERALL, Granularity
 from monitor.windows.headline import headlines
@@ -38,6 +40,13 @@ def windows(
     until: Annotated[
         datetime | None, typer.Option(help="End of the window, UTC; without it the newest that is evaluated.")
     ] = None,
+    trailing: Annotated[
+        bool,
+        typer.Option(
+            "--trailing",
+            help="Tell what changed against the week before the window's last day; takes seconds to read.",
+        ),
+    ] = False,
     name: NameOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -53,6 +62,7 @@ def windows(
         start = end - length if read is Granularity.BUCKET else floor(end - length, minutes=size)
         step = slot_length(end - start, timedelta(minutes=size))
         found = looks.buckets(start, end, read)
+        versus = compared(looks, policy, Span(start, end, read, size), found) if trailing else None
         counts = {scope: merged(slices.values()) for scope, slices in found}
         shown = Shown(
             start=start,
@@ -62,14 +72,23 @@ def windows(
             others={scope: others_in(counts[scope], looks.others(scope, start, end)) for scope in counts},
             late=looks.late(start, end),
             headlines=headlines(counts, first_judge=first_judge(settings, policy), segment=segment),
+            versus=versus,
         )
         unpinned = unpinned_lines(looks, counts, first_judge(settings, policy))
     if as_json:
         printed(json.dumps(as_values(shown), indent=2))
         return
+    _show(shown, step=step, segment=segment)
+    for line in unpinned:
+        screen().print(line, soft_wrap=True, highlight=False, markup=False)
+
+
+def _show(shown: Shown, *, step: timedelta, segment: str) -> None:
     console = screen()
     told = f"a bar is {slot_words(step)}, `{NOTHING}` one without judgments; raw: without weights, judged: coverage"
-    console.print(f"From {moment(start)} to {moment(end)}; {told}", soft_wrap=True, highlight=False)
+    console.print(
+        f"From {moment(shown.start)} to {moment(shown.end)}; {told}", soft_wrap=True, highlight=False
+    )
     if not any(shown.rows.values()):
         what = "No series" if segment == OVERALL else f"No series of the segment {segment}"
         told = f"{what} has anything in this window; --until with --hours or --days chooses another one."
@@ -77,13 +96,16 @@ def windows(
     for scope, rows in shown.rows.items():
         if rows:
             console.print(table_of(scope, rows))
+            if isinstance(shown.versus, Compared):
+                table = versus_table(shown.versus, scope, [row.stats for row in rows])
+                console.print(table if table.row_count else table.title, highlight=False)
         for other in shown.others[scope]:
             console.print(other_line(other), soft_wrap=True, highlight=False, markup=False)
+    if shown.versus:
+        console.print(versus_line(shown.versus), soft_wrap=True, highlight=False, markup=False)
     if shown.late:
         console.print(
             f"{shown.late} judgments came too late on these days; they are in no window.", highlight=False
         )
     for headline in shown.headlines:
         console.print(headline_table(headline))
-    for line in unpinned:
-        console.print(line, soft_wrap=True, highlight=False, markup=False)

@@ -9,6 +9,8 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from monitor.alerting.plot import sparkline
+from monitor.cli.last_week import Compared, change_values, versus_values
+from monitor.detection.pinning import Lacking
 from monitor.judging.rubric import SCORE_MAX
 from monitor.windows.bucket import (
     CRITICAL,
@@ -73,6 +75,8 @@ class Shown:
     headlines: Sequence[Headline]
     late: int = 0
     """Judgments that came too late on the days of the window."""
+    versus: Compared | Lacking | None = None
+    """The week before the window's last day, if it was asked for."""
 
 
 def rows_of(
@@ -174,12 +178,17 @@ def as_values(shown: Shown) -> dict[str, Any]:
         "end": shown.end.isoformat(),
         "granularity": shown.granularity,
         "late": shown.late,
+        "trailing": versus_values(shown.versus),
         "scopes": [
             scope.model_dump(mode="json")
             | {
                 "series": [
                     asdict(row.stats)
-                    | {"coverage": row.stats.coverage, "slots": [_slot_values(slot) for slot in row.slots]}
+                    | {
+                        "coverage": row.stats.coverage,
+                        "trailing": change_values(shown.versus, scope, row.stats),
+                        "slots": [_slot_values(slot) for slot in row.slots],
+                    }
                     for row in rows
                 ],
                 "others": [other.model_dump() for other in shown.others.get(scope, ())],

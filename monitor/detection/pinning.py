@@ -120,11 +120,19 @@ def overall_series(
     buckets: Mapping[datetime, BucketCounts], *, start: datetime, end: datetime, bucket_minutes: int
 ) -> list[SeriesCounts]:
     """Return the overall series of every dimension over a span."""
+    found = every_series(buckets, start=start, end=end, bucket_minutes=bucket_minutes)
+    return [one for one in found if one.segment == OVERALL]
+
+
+def every_series(
+    buckets: Mapping[datetime, BucketCounts], *, start: datetime, end: datetime, bucket_minutes: int
+) -> list[SeriesCounts]:
+    """Return every series over a span, those of segments too."""
     cache = CountsCache(
         bucket_minutes=bucket_minutes, span=end - start, shares=frozenset({CRITICAL, *CENSUS})
     )
     cache.update(buckets)
-    return [cache.series(key, start, end) for key in cache.keys if key[1] == OVERALL]
+    return [cache.series(key, start, end) for key in cache.keys]
 
 
 def lacking(series: list[SeriesCounts], policy: BaselinePolicy) -> Lacking | None:

@@ -225,6 +225,11 @@ def assess(
     )
 
 
+def whole(found: Increments) -> tuple[Floats, Floats]:
+    """Return [series] the weighted mean residual over all buckets and its standard error; nan without a unit."""
+    return _effect(found, np.ones(found.weight.shape, dtype=np.bool_))
+
+
 def _figures(stratum: StratumBaseline | None) -> tuple[float, ...]:
     if stratum is None:
         return (0.0,) * 8

@@ -88,8 +88,7 @@ class Reading:
 
     @cached_property
     def _half(self) -> float:
-        # A fall makes answers differ more than they did in the baseline.
-        return Z_95 * (self.se if self.is_share else max(self.se, _spread(self.since(), self.strata)))
+        return Z_95 * self.se if self.is_share else half_width(self.since(), self.strata, self.se)
 
     def since(self) -> SeriesCounts:
         """Return the counts since the onset."""
@@ -282,6 +281,12 @@ class SequentialDetector:
 
     def _judged(self, series: SeriesCounts, minutes: int) -> int:
         return int(series.counts[-max(minutes // self.bucket_minutes, 1) :].sum())
+
+
+def half_width(series: SeriesCounts, strata: Mapping[str, float], se: float) -> float:
+    """Return half the 95 % interval of an effect of scores, whose standard error is `se` by the baseline's spread."""
+    # A fall makes answers differ more than they did in the baseline.
+    return Z_95 * max(se, _spread(series, strata))
 
 
 def _is_followed(key: SeriesKey, named: Mapping[SeriesKey, datetime]) -> bool:
