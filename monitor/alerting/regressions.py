@@ -116,8 +116,8 @@ class Detection:
                 background,
                 observed.scope,
                 baseline,
+                policy=self._policy.baseline,
                 excused=excused,
-                least=self._policy.baseline.tolerance_points,
                 now=now,
             )
             if not vouched:

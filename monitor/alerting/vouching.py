@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from monitor.alerting.gathering import Background
-from monitor.detection.baseline import Baseline
+from monitor.detection.baseline import Baseline, BaselinePolicy
 from monitor.detection.sequential import Reading
 from monitor.judging.drift import Shift
 from monitor.windows.bucket import Scope
@@ -30,15 +30,15 @@ async def is_vouched_for(
     scope: Scope,
     baseline: Baseline,
     *,
+    policy: BaselinePolicy,
     excused: float,
-    least: float,
     now: datetime,
 ) -> bool:
     """Tell whether a fall of scores is more than what the judge's anchors lost since its onset.
 
-    `excused` points are taken off its effect already; a fall of `least` points must be left when instead the end of
-    the anchors' interval is that excuses most. A fall that is younger than the round it needs waits for it. Raises
-    StoreUnavailable.
+    `excused` points are taken off its effect already; when instead the end of the anchors' interval is that excuses
+    most, more must be left than counts as no change. A fall that is younger than the round it needs waits for it.
+    Raises StoreUnavailable.
     """
     if reading.is_share or background.shifts is None:
         return True
@@ -51,5 +51,7 @@ async def is_vouched_for(
     )
     if moved is None:
         return False
-    shift = moved.get(reading.key[0])
+    dimension, _ = reading.key
+    shift = moved.get(dimension)
+    least = max(policy.tolerance_points, policy.wander_factor * baseline.dimensions[dimension].wander)
     return shift is None or reading.effect + excused - shift.low <= -least
