@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 from monitor.adapters.memory import MemoryAnswers, MemoryClock, MemoryPublisher, MemoryReview
@@ -178,9 +179,15 @@ class World:
         await self.pipeline.aggregate(self.on("judgments")[judged:])
 
 
+@lru_cache(maxsize=1)
+def the_default() -> Policy:
+    """Return the default policy. It is frozen, and reading it takes longer than most tests."""
+    return load_policy()
+
+
 def a_policy(clock: ClockKind, **monitor: dict[str, Any]) -> Policy:
     """Return the default policy with two partitions and what a test says of config/monitor.yaml."""
-    default = load_policy()
+    default = the_default()
     sections: dict[str, Any] = {"clock": {"kind": clock}, "topics": {"partitions": 2}}
     for name, section in monitor.items():
         sections[name] = sections.get(name, {}) | section

@@ -1,7 +1,7 @@
 """Kept events in; judge requests at each turn and at each close, the archive, and clock markers out."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 
 import msgspec
 
@@ -23,6 +23,9 @@ from monitor.sampling.sampler import DECISION_HEADER, SOURCE_HEADER, decode_deci
 from monitor.topics import ARCHIVE, DEAD_LETTERS, JUDGE_REQUESTS
 from monitor.windows.policy import WindowPolicy
 
+CLOSED = "closed"
+"""Under this the clock keeps up to when a partition's conversations have been closed."""
+NEVER = datetime.min.replace(tzinfo=UTC)
 CLOSE_BATCH = 200
 """Conversations closed in one round; bounds the memory of a tick after an outage."""
 
@@ -163,7 +166,11 @@ class Assemble:
         if not known:
             return
         moment = min(known.values())
-        await self.close_due(partition, moment)
+        # A marker that comes again must not close what came after it: the first time it did not either.
+        closed = await self._clock.advance(CLOSED, partition, {})
+        if moment > closed.get(CLOSED, NEVER):
+            await self.close_due(partition, moment)
+            await self._clock.advance(CLOSED, partition, {CLOSED: moment})
         passed = marker(self._requests, partition, {f"assemble/{partition}": moment})
         await self._publisher.publish([passed])
 

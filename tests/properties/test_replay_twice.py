@@ -11,7 +11,7 @@ from datetime import timedelta
 from random import Random  # noqa: TID251 - drawn from a seed
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from monitor.adapters.redis_functions import StoreUnavailable
@@ -161,7 +161,17 @@ def fails(name: str) -> bool:
     return sum(name.encode()) % 5 == 0
 
 
+# A marker came again after what followed it, at its very time.
+A_MARKER_AGAIN = [
+    ("turn", 0, None, 0, 0),
+    *[("turn", 1, None, 0, 0)] * 5,
+    ("conversation", 0, None, -12, 1),
+    ("conversation", 0, None, -24, 0),
+]
+
+
 @given(st.lists(arrivals, min_size=1, max_size=18), st.integers(0, 2**32))
+@example(A_MARKER_AGAIN, 4)
 @settings(max_examples=45, deadline=None)
 def test_trouble_changes_no_figure(drawn: list[tuple[str, int, int | None, int, int]], seed: int) -> None:
     """At least once in the delivery, exactly once in the effect."""
