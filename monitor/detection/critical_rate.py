@@ -18,7 +18,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from monitor.detection.counts import Flags, Floats, Integers, SeriesCounts
-from monitor.detection.multiplicity import CAP, log_sr, paths, trimmed_of
+from monitor.detection.multiplicity import CAP, log_sr, onset_between, paths, trimmed_of
 from monitor.intake.event import Value
 from monitor.windows.window import Z_95
 
@@ -57,6 +57,8 @@ class ShareRisePolicy(BaseModel):
     blip_minutes: Annotated[int, Field(ge=0, le=1440)] = 0
     """A rise of this length is forgiven; 0 for critical failures, where none is."""
     trimmed_min_nats: Annotated[float, Field(ge=0)] = 0.0
+    onset_nats: Annotated[float, Field(gt=0)] = 5.0
+    """How much less likely than the best an onset may be and still lie in its interval."""
     resolve_minutes: Annotated[int, Field(ge=15, le=10_080)] = 360
     """The newest stretch that must hold no more than the tolerated share before a firing series may resolve."""
 
@@ -90,6 +92,8 @@ class ShareRise:
     """The evidence outlives a forgiven blip: with E over its threshold, it fires."""
     onset: Integers
     """Row of the first bucket of the rise."""
+    onset_low: Integers
+    onset_high: Integers
     share: Floats
     """Weighted share since the onset; nan where nothing was judged since."""
     se: Floats
@@ -159,7 +163,9 @@ def assess_shares(
     start = np.zeros(n, dtype=np.intp) if since is None else since
     wealth = paths(found.wealth, start)
     lowest, trimmed, best = trimmed_of(wealth, policy.blip_minutes // found.bucket_minutes + 1)
-    onset = lowest[np.arange(n), best]
+    series = np.arange(n)
+    onset = lowest[series, best]
+    onset_low, onset_high = onset_between(wealth[series, best], onset, start, policy.onset_nats)
     since_onset = np.arange(buckets)[None, :] >= onset[:, None]
     newest = min(policy.resolve_minutes // found.bucket_minutes, buckets)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -174,6 +180,8 @@ def assess_shares(
         evidence=log_sr(wealth),
         sustained=(trimmed > policy.trimmed_min_nats) if forgiving else np.ones(n, dtype=np.bool_),
         onset=onset,
+        onset_low=onset_low,
+        onset_high=onset_high,
         share=share,
         se=se,
         normal=normal,

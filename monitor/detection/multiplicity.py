@@ -40,6 +40,17 @@ def paths(gained: Floats, start: Integers) -> Floats:
     return wealth
 
 
+def onset_between(path: Floats, onset: Integers, start: Integers, nats: float) -> tuple[Integers, Integers]:
+    """Return the first and last row [series] that are likely onsets too, of log likelihood paths [series, bucket + 1].
+
+    They lie within so many nats of the onset's row, which is a lowest one.
+    """
+    near = path <= path[np.arange(len(path)), onset][:, None] + nats
+    # A row's gain may stem from a change within the bucket before it.
+    low = np.maximum(near.argmax(axis=1) - 1, start)
+    return low, path.shape[1] - 1 - near[:, ::-1].argmax(axis=1)
+
+
 def log_sr(wealth: Floats) -> Floats:
     """Return the e-SR evidence E [series] of `paths`.
 

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from monitor.detection.baseline import DimensionBaseline, StratumBaseline
 from monitor.detection.counts import Flags, Floats, Integers, SeriesCounts
-from monitor.detection.multiplicity import CAP, log_sr, paths, trimmed_of
+from monitor.detection.multiplicity import CAP, log_sr, onset_between, paths, trimmed_of
 from monitor.judging.rubric import SCORE_MAX
 from monitor.windows.window import Z_95
 
@@ -274,10 +274,7 @@ def _onset(
     path = np.concatenate([np.zeros((n, 1)), gain.cumsum(axis=1)], axis=1)
     path[np.arange(buckets + 1)[None, :] < start[:, None]] = np.inf
     onset = buckets - path[:, ::-1].argmin(axis=1)
-    near = path <= path[np.arange(n), onset][:, None] + nats
-    # A row's gain may stem from a change within the bucket before it.
-    low = np.maximum(near.argmax(axis=1) - 1, start)
-    return onset, low, buckets - near[:, ::-1].argmax(axis=1)
+    return onset, *onset_between(path, onset, start, nats)
 
 
 def _effect(found: Increments, rows: Flags) -> tuple[Floats, Floats]:

@@ -248,8 +248,7 @@ class SequentialDetector:
                 evidence=evidence[one.key],
                 threshold=threshold(len(series), h0) - weights[one.key],
                 speaks=one.key in allowed and bool(found.sustained[i]) and bool(effect[i] > 0),
-                # The first bucket of a rise may hold some of what was before it.
-                onset=onset(one, int(found.onset[i]), max(int(found.onset[i]) - 1, 0), int(found.onset[i])),
+                onset=onset(one, int(found.onset[i]), int(found.onset_low[i]), int(found.onset_high[i])),
                 effect=float(effect[i]),
                 se=float(found.se[i]),
                 strata={name: known.share for name, known in baseline.shares[one.dimension].strata.items()},

@@ -51,8 +51,20 @@ def test_a_multiple_is_found_within_the_hour() -> None:
     assert found.evidence[0] > ENOUGH
     assert found.sustained[0]
     assert abs(found.onset[0] - 70) <= 1
+    assert found.onset_low[0] <= 69 <= found.onset_high[0] <= 73
     assert found.share[0] == pytest.approx(0.1, abs=0.01)
     assert found.normal[0] == pytest.approx(0.01, abs=0.003)
+
+
+def test_an_onset_is_known_as_far_as_the_cases_tell() -> None:
+    """A failure before the rise may be its first or chance; one hour that began it at once leaves no doubt."""
+    vague = rise(a_series((96, (60, 0), (30, 0)), *[(1, (57, 3), (30, 0)), (1, (60, 0), (30, 0))] * 12))
+    sharp = rise(a_series((96, (60, 0), (30, 0)), (6, (40, 20), (20, 10))))
+
+    assert sharp.onset_low[0] == 95
+    assert sharp.onset[0] == sharp.onset_high[0] == 96
+    assert vague.onset_low[0] < vague.onset_high[0]
+    assert vague.onset_low[0] <= 96 <= vague.onset_high[0]
 
 
 def test_a_rate_lower_than_any_before_costs_a_bet_no_more_than_it_has() -> None:
