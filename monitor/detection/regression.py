@@ -61,7 +61,7 @@ class Payoffs:
     """What one unit adds to each running sum, for the columns of one series. Depends on no bucket."""
 
     rows: Floats
-    """[cell of the profile, column * mark, bet + 4]: log wealth; then w, w (x-m), w^2 v and w eps."""
+    """[cell of the profile, column * mark, bet + 5]: log wealth; then w, w (x-m), w^2 (x-m)^2, w^2 v and w eps."""
     se: Floats
     """[column] standard error of its stratum's baseline mean."""
     known: Flags
@@ -81,6 +81,8 @@ class Increments:
     """[series, bucket] sum of w."""
     residual: Floats
     """[series, bucket] sum of w (x - m): negative where quality fell."""
+    squares: Floats
+    """[series, bucket] sum of w^2 (x - m)^2."""
     variance: Floats
     """[series, bucket] sum of w^2 v: the sampling variance of `residual`."""
     tolerance: Floats
@@ -150,10 +152,11 @@ def payoffs(
     room = np.maximum(SCORE_MAX - normal + tolerance, 1e-9)
     bets = np.minimum(kelly, CAP / (np.maximum(weight_max, 1e-300) * room)[:, None])  # [cell, bet, column]
     gain = 1 - (bets * w)[..., None] * (off + tolerance[:, None])[:, None]
-    rows = np.empty((*off.shape, len(policy.effects_points) + 4))
-    rows[..., :-4] = np.moveaxis(np.log(np.where(known[:, None], gain, 1.0)), 1, -1)
-    rows[..., -4] = w[:, None]
-    rows[..., -3] = w[:, None] * off
+    rows = np.empty((*off.shape, len(policy.effects_points) + 5))
+    rows[..., :-5] = np.moveaxis(np.log(np.where(known[:, None], gain, 1.0)), 1, -1)
+    rows[..., -5] = w[:, None]
+    rows[..., -4] = w[:, None] * off
+    rows[..., -3] = (w[:, None] * off) ** 2
     rows[..., -2] = (w**2 * variance)[:, None]
     rows[..., -1] = (w * tolerance)[:, None]
     return Payoffs(
@@ -171,9 +174,10 @@ def increments(pairs: Sequence[tuple[SeriesCounts, Payoffs]]) -> Increments:
     found = [(_baseline_se(series, paid), _sums(series, paid)) for series, paid in pairs]
     sums = np.stack([each for _, each in found])
     return Increments(
-        wealth=sums[..., :-4],
-        weight=sums[..., -4],
-        residual=sums[..., -3],
+        wealth=sums[..., :-5],
+        weight=sums[..., -5],
+        residual=sums[..., -4],
+        squares=sums[..., -3],
         variance=sums[..., -2],
         tolerance=sums[..., -1],
         se=np.array([se for se, _ in found]),
@@ -221,7 +225,7 @@ def assess(
         recent=recent,
         sustained=(trimmed > left) & (recent <= -tolerance),
         pages=effect <= -policy.page_points,
-        recovered=_recovered(found, policy, effect, np.zeros(n) if doubt is None else doubt),
+        recovered=_recovered(found, policy, effect, onset, np.zeros(n) if doubt is None else doubt),
     )
 
 
@@ -238,7 +242,7 @@ def _figures(stratum: StratumBaseline | None) -> tuple[float, ...]:
 
 
 def _sums(series: SeriesCounts, paid: Payoffs) -> Floats:
-    """Return [bucket, bet + 4] what one series adds."""
+    """Return [bucket, bet + 5] what one series adds."""
     counts = series.counts.reshape(len(series.counts), -1)
     cells, buckets = len(paid.rows), len(counts)
     if cells == 1:
@@ -311,15 +315,21 @@ def _newest(
     return residual, tolerance
 
 
-def _recovered(found: Increments, policy: RegressionPolicy, effect: Floats, doubt: Floats) -> Flags:
+def _recovered(
+    found: Increments, policy: RegressionPolicy, effect: Floats, onset: Integers, doubt: Floats
+) -> Flags:
     """Tell where the newest stretch was back at each of the last evaluations.
 
-    The stretch is long enough to tell the fall from its absence: a quiet series is not back by luck.
+    The stretch is long enough to tell the fall from its absence: a quiet series is not back by luck. Bad answers
+    differ more than those of the baseline, and a few good ones among them are soon met with.
     """
     least = policy.resolve_minutes // found.bucket_minutes
+    since = np.arange(found.weight.shape[1]) >= onset[:, None]
+    squares, variance = (found.squares * since).sum(axis=1), (found.variance * since).sum(axis=1)
+    spread = np.maximum(squares / np.maximum(variance, 1e-300), 1.0)
     # Where no fall is seen any more, the least one that bets are made for.
     fall = np.where(np.isnan(effect), min(policy.effects_points), np.abs(effect))
-    se_max = np.maximum(fall / 4, _SE_RESOLVE_MIN)
+    se_max = np.maximum(np.minimum(fall / 4, fall / 2 / np.sqrt(spread)), _SE_RESOLVE_MIN)
     back = np.ones(len(effect), dtype=np.bool_)
     for ago in range(min(policy.resolve_evaluations, found.weight.shape[1])):
         residual, tolerance = _newest(found, least=least, ago=ago, se_max=se_max)

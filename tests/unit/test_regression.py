@@ -152,6 +152,21 @@ def test_it_resolves_when_quality_is_back_and_not_before() -> None:
     assert assessed(a_series((96, GOOD), (40, DOWN), (14, GOOD))).recovered[0]
 
 
+def test_a_quiet_night_of_good_answers_does_not_end_a_fall_in_which_one_of_seven_is_bad() -> None:
+    """Twelve good answers on end are no wonder then, and in the morning people would be woken for it again."""
+    columns = (("billing", "0.05"),)
+    baseline = a_baseline((WEEK, {"billing": (0, 0, 0, 1, 49)}), columns=columns)
+    broken, good = {"billing": (1, 0, 0, 0, 6)}, {"billing": (0, 0, 0, 0, 7)}
+    quiet = ((8, {"billing": (0, 0, 0, 0, 1)}), (2, {}), (2, {"billing": (0, 0, 0, 0, 2)}))
+
+    def is_back(*after: tuple[int, Bucket]) -> bool:
+        series = a_series((96, good), (40, broken), *after, columns=columns)
+        return bool(assessed(series, baseline).recovered[0])
+
+    assert not is_back(*quiet)
+    assert is_back(*quiet, (16, good))
+
+
 def test_what_may_excuse_a_fall_does_not_end_it() -> None:
     """The judge lost 0.3 and may have lost 0.55: no reason to tell of half a point, nor to call it over."""
     series = a_series((96, GOOD), (24, FAR_DOWN))
