@@ -31,8 +31,11 @@ from monitor.detection.settling import AwaitedStore, recent_begins, unsettled_fr
 from monitor.detection.sustained import SUSTAINED, over_finding, sustained_finding
 from monitor.sampling.census import CensusStore
 from monitor.windows.bucket import CRITICAL, OVERALL, Scope
-from monitor.windows.policy import ConfigurationKey, WindowPolicy
+from monitor.windows.policy import ConfigurationKey, StratumKey, WindowPolicy
 from monitor.windows.store import WindowStore
+
+_CAUSE_SHARE = 0.7
+"""Of the evidence of all traffic: a part with so much of it is what fell."""
 
 
 class Detection:
@@ -287,7 +290,7 @@ def _ends(
 def _end_of(
     key: SeriesKey, reading: Reading, readings: Mapping[SeriesKey, Reading], observed: Observed
 ) -> str | None:
-    if reading.recovered and reading.judged:
+    if reading.recovered and reading.judged and not _cause_is_down(key, readings):
         return f"back to what the baseline calls normal (n={reading.judged} in the newest stretch)"
     whole = readings.get((key[0], OVERALL))
     served = observed.stats.get(key)
@@ -295,6 +298,18 @@ def _end_of(
     if is_configuration and served is None and not reading.judged and whole is not None and whole.judged:
         return f"{key[1]} serves nobody; {whole.judged} others were judged"
     return None
+
+
+def _cause_is_down(key: SeriesKey, readings: Mapping[SeriesKey, Reading]) -> bool:
+    """Tell whether the part that made nearly all of a fall of all traffic is not back: at night nobody may ask for it.
+
+    A prompt or a model may be gone for good; what people ask about comes again.
+    """
+    return key[1] == OVERALL and any(
+        one.evidence >= max(one.threshold, _CAUSE_SHARE * readings[key].evidence) and not one.recovered
+        for (dimension, segment), one in readings.items()
+        if dimension == key[0] and segment.partition("=")[0] in get_args(StratumKey)
+    )
 
 
 def _incidents(
